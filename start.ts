@@ -91,8 +91,8 @@ async function close(lifetime: Lifetime): Promise<void> {
  * Resolves with the first SIGINT or SIGTERM. A second one of a kind ends the process at once, as
  * the system does by itself.
  */
-function onSignal(listener: () => void): Promise<void> {
-  return new Promise((resolve) => {
+const onSignal = (listener: () => void): Promise<void> =>
+  new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) {
       process.once(signal, () => {
         listener();
@@ -100,7 +100,6 @@ function onSignal(listener: () => void): Promise<void> {
       });
     }
   });
-}
 
 async function start(roles: readonly NodeRole[], lifetime: Lifetime): Promise<void> {
   const isPart = roles.length < everyRole.length;

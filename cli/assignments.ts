@@ -7,14 +7,12 @@ import { Misused } from './command.ts';
 import { jsonOf } from './typed.ts';
 
 /** Throws Misused. */
-export function assigned(words: readonly string[]): JsonObject {
-  return words.map(assignment).reduce(merged, {});
-}
+export const assigned = (words: readonly string[]): JsonObject =>
+  words.map(assignment).reduce(merged, {});
 
 /** A patch that takes these members away. Throws Misused. */
-export function removed(paths: readonly string[]): JsonObject {
-  return paths.map((path) => nested(path, null)).reduce(merged, {});
-}
+export const removed = (paths: readonly string[]): JsonObject =>
+  paths.map((path) => nested(path, null)).reduce(merged, {});
 
 function assignment(word: string): JsonObject {
   const at = word.indexOf('=');

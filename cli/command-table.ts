@@ -18,25 +18,23 @@ export interface CommandTable<S extends Session> {
   readonly parametersOf: (command: Command<S>) => readonly string[];
 }
 
-export function commandTable<S extends Session>(
+export const commandTable = <S extends Session>(
   commands: readonly Command<S>[],
   options: Readonly<Record<string, Flag>>,
   { tenantIsOption = false } = {},
-): CommandTable<S> {
-  return {
-    commands,
-    options: { ...options, json: { type: 'boolean', summary: 'answer as JSON' } },
-    tenantIsOption,
-    commandAt: (words) =>
-      commands.find(({ name }) => name.split(' ').every((word, index) => words[index] === word)),
-    groupOf: (first) =>
-      commands
-        .filter(({ name }) => name.startsWith(`${first} `))
-        .map(({ name }) => name.split(' ')[1]!),
-    firstWords: [...new Set(commands.map(({ name }) => name.split(' ')[0]!)), 'help'],
-    parametersOf: ({ parameters }) =>
-      parameters
-        .split(' ')
-        .filter((parameter) => parameter !== '' && !(tenantIsOption && parameter === '<tenant>')),
-  };
-}
+): CommandTable<S> => ({
+  commands,
+  options: { ...options, json: { type: 'boolean', summary: 'answer as JSON' } },
+  tenantIsOption,
+  commandAt: (words) =>
+    commands.find(({ name }) => name.split(' ').every((word, index) => words[index] === word)),
+  groupOf: (first) =>
+    commands
+      .filter(({ name }) => name.startsWith(`${first} `))
+      .map(({ name }) => name.split(' ')[1]!),
+  firstWords: [...new Set(commands.map(({ name }) => name.split(' ')[0]!)), 'help'],
+  parametersOf: ({ parameters }) =>
+    parameters
+      .split(' ')
+      .filter((parameter) => parameter !== '' && !(tenantIsOption && parameter === '<tenant>')),
+});

@@ -51,11 +51,8 @@ function overview<S extends Session>(table: CommandTable<S>): string {
   ].join('\n');
 }
 
-function details<S extends Session>(command: Command<S>, table: CommandTable<S>): string {
-  return [usageOf(command, table), `  ${command.summary}`, ...flagLines(command.flags ?? {})].join(
-    '\n',
-  );
-}
+const details = <S extends Session>(command: Command<S>, table: CommandTable<S>): string =>
+  [usageOf(command, table), `  ${command.summary}`, ...flagLines(command.flags ?? {})].join('\n');
 
 const flagLines = (flags: CommandTable<Session>['options']): string[] =>
   Object.entries(flags).map(([flag, { summary }]) => `  --${flag.padEnd(13)} ${summary}`);

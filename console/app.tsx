@@ -271,25 +271,23 @@ function Stopped({ tenantId }: { readonly tenantId: string }): VNode | null {
   );
 }
 
-function Banners(): VNode {
-  return (
-    <div class="banners" role="status">
-      {isOffline.value && (
-        <p class="banner">
-          <strong>Offline.</strong> Strata cannot be reached; what is shown may be old.
-          <Button class="link" says="Try again" onClick={() => void lookAround()} />
-        </p>
-      )}
-      {isStale.value && (
-        <p class="banner">
-          <strong>Last known values.</strong> A part of Strata is away: reads may be old, and writes
-          are refused until it is back.
-        </p>
-      )}
-      {startProblem.value && <ProblemBox problem={startProblem.value} />}
-    </div>
-  );
-}
+const Banners = (): VNode => (
+  <div class="banners" role="status">
+    {isOffline.value && (
+      <p class="banner">
+        <strong>Offline.</strong> Strata cannot be reached; what is shown may be old.
+        <Button class="link" says="Try again" onClick={() => void lookAround()} />
+      </p>
+    )}
+    {isStale.value && (
+      <p class="banner">
+        <strong>Last known values.</strong> A part of Strata is away: reads may be old, and writes
+        are refused until it is back.
+      </p>
+    )}
+    {startProblem.value && <ProblemBox problem={startProblem.value} />}
+  </div>
+);
 
 interface ElsewhereProperties {
   readonly tenantId: string;
@@ -341,20 +339,18 @@ function Elsewhere({ tenantId, signedIn }: ElsewhereProperties): VNode {
   );
 }
 
-function Message({
+const Message = ({
   title,
   children,
 }: {
   readonly title: string;
   readonly children?: unknown;
-}): VNode {
-  return (
-    <section class="narrow">
-      <Heading title={title} />
-      {children}
-    </section>
-  );
-}
+}): VNode => (
+  <section class="narrow">
+    <Heading title={title} />
+    {children}
+  </section>
+);
 
 const NothingHere = (): VNode => (
   <Message title="There is nothing here">

@@ -51,9 +51,8 @@ interface Screen extends PlatformScreen {
   readonly isQuestion?: true;
 }
 
-function inGroups<Row extends object>(groups: Readonly<Record<string, readonly Row[]>>) {
-  return Object.entries(groups).flatMap(([group, rows]) => rows.map((row) => ({ group, ...row })));
-}
+const inGroups = <Row extends object>(groups: Readonly<Record<string, readonly Row[]>>) =>
+  Object.entries(groups).flatMap(([group, rows]) => rows.map((row) => ({ group, ...row })));
 
 const everyone: readonly Role[] = ['tenant_admin', 'operator', 'reviewer', 'viewer'];
 const readers: readonly Role[] = ['tenant_admin', 'operator', 'reviewer'];

@@ -41,13 +41,13 @@ export async function managedFields(session: HttpSession, tenant: string): Promi
 }
 
 /** Of these documents, which the folder does not own yet as it could. */
-export function unclaimed(
+export const unclaimed = (
   wanted: Documents,
   managed: Managed,
   tenant: string,
   folder: string,
-): string[] {
-  return [...wanted].flatMap(([name, body]) => {
+): string[] =>
+  [...wanted].flatMap(([name, body]) => {
     const fields = managed.get(pathOf(name, tenant)) ?? [];
     const settled = new Set(
       fields
@@ -56,7 +56,6 @@ export function unclaimed(
     );
     return leavesOf(body).every((path) => settled.has(path)) ? [] : [name];
   });
-}
 
 interface Taken {
   readonly document: string;

@@ -27,8 +27,8 @@ export function whenAborted(signal: AbortSignal, end: () => void): () => void {
 export const timerMs = (ms: number): number => Math.min(ms, 2 ** 31 - 1);
 
 /** Waits. A signal ends it early, without an error. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
+export const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
     const finish = (): void => {
       clearTimeout(timer);
       signal.removeEventListener('abort', finish);
@@ -37,4 +37,3 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
     const timer = setTimeout(finish, timerMs(ms));
     whenAborted(signal, finish);
   });
-}

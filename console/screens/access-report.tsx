@@ -230,104 +230,99 @@ const whenText = (hop: number): string => {
   return hop === 1 ? 'after one escalation' : `after ${hop} escalations`;
 };
 
-function Approvers({
+const Approvers = ({
   report: { approvals },
   names,
 }: {
   readonly report: AccessReport;
   readonly names: NameOf;
-}): VNode {
-  return (
-    <>
-      <p class="fine">
-        The next group is asked after <span class="number">{approvals.window_minutes}</span>{' '}
-        minutes, at most <span class="number">{approvals.max_hops}</span> times.{' '}
-        {approvals.allow_self
-          ? 'The requester could decide, too.'
-          : 'The requester could not decide.'}{' '}
-        {approvals.machines ? 'API keys could decide.' : 'API keys could not decide.'}
-      </p>
-      <Table
-        label="Who could approve"
-        look="lines"
-        items={approvals.routes}
-        keyOf={(route) => `${route.action} ${route.risk_level}`}
-        columns={[
-          [
-            'What',
-            (route) =>
-              route.action === null ? `${route.risk_level} risk` : <code>{route.action}</code>,
-          ],
-          [
-            { number: 'Needed' },
-            (route) =>
-              route.risk_level === null ? 'by risk' : approvals.required[route.risk_level],
-          ],
-          [
-            'Asked, in order',
-            (route) =>
-              route.chain.join(', ') || (
-                <span class="muted">every operator, reviewer and tenant admin</span>
-              ),
-          ],
-          [
-            'Could decide',
-            (route) => (
-              <>
-                {route.deciders.map(({ hop, right, ids }) => (
-                  <div key={`${hop} ${right}`}>
-                    <Names ids={ids} names={names} />{' '}
-                    <span class="fine">
-                      {rights[right]}, {whenText(hop)}
-                    </span>
-                  </div>
-                ))}
-                {route.recipients.length > 0 && (
-                  <div>
-                    <bdi>{route.recipients.join(', ')}</bdi>{' '}
-                    <span class="fine">by a mailed link, without an account</span>
-                  </div>
-                )}
-                {route.deciders.length + route.recipients.length === 0 && (
-                  <span class="muted">no one</span>
-                )}
-              </>
+}): VNode => (
+  <>
+    <p class="fine">
+      The next group is asked after <span class="number">{approvals.window_minutes}</span> minutes,
+      at most <span class="number">{approvals.max_hops}</span> times.{' '}
+      {approvals.allow_self
+        ? 'The requester could decide, too.'
+        : 'The requester could not decide.'}{' '}
+      {approvals.machines ? 'API keys could decide.' : 'API keys could not decide.'}
+    </p>
+    <Table
+      label="Who could approve"
+      look="lines"
+      items={approvals.routes}
+      keyOf={(route) => `${route.action} ${route.risk_level}`}
+      columns={[
+        [
+          'What',
+          (route) =>
+            route.action === null ? `${route.risk_level} risk` : <code>{route.action}</code>,
+        ],
+        [
+          { number: 'Needed' },
+          (route) => (route.risk_level === null ? 'by risk' : approvals.required[route.risk_level]),
+        ],
+        [
+          'Asked, in order',
+          (route) =>
+            route.chain.join(', ') || (
+              <span class="muted">every operator, reviewer and tenant admin</span>
             ),
-          ],
-        ]}
-      />
-    </>
-  );
-}
+        ],
+        [
+          'Could decide',
+          (route) => (
+            <>
+              {route.deciders.map(({ hop, right, ids }) => (
+                <div key={`${hop} ${right}`}>
+                  <Names ids={ids} names={names} />{' '}
+                  <span class="fine">
+                    {rights[right]}, {whenText(hop)}
+                  </span>
+                </div>
+              ))}
+              {route.recipients.length > 0 && (
+                <div>
+                  <bdi>{route.recipients.join(', ')}</bdi>{' '}
+                  <span class="fine">by a mailed link, without an account</span>
+                </div>
+              )}
+              {route.deciders.length + route.recipients.length === 0 && (
+                <span class="muted">no one</span>
+              )}
+            </>
+          ),
+        ],
+      ]}
+    />
+  </>
+);
 
-function Rules({
+const Rules = ({
   report: { change_sets: changes, bounds, platform_bounds: ofPlatform },
   names,
 }: {
   readonly report: AccessReport;
   readonly names: NameOf;
-}): VNode {
-  return (
-    <>
-      <Section title="Changes of the configuration">
-        {changes.policy === null ? (
-          <p>The tenant wanted no approval for them.</p>
-        ) : (
-          <>
-            <p>
-              The tenant wanted an approval: <Value value={changes.policy} />
-            </p>
-            <p>
-              Could approve: <Names ids={changes.approvers} names={names} />
-            </p>
-          </>
-        )}
-      </Section>
-      <Guardrails title="Guardrails of the tenant" bounds={bounds} />
-      <Guardrails title="Guardrails of the platform" bounds={ofPlatform} />
-    </>
-  );
-}
+}): VNode => (
+  <>
+    <Section title="Changes of the configuration">
+      {changes.policy === null ? (
+        <p>The tenant wanted no approval for them.</p>
+      ) : (
+        <>
+          <p>
+            The tenant wanted an approval: <Value value={changes.policy} />
+          </p>
+          <p>
+            Could approve: <Names ids={changes.approvers} names={names} />
+          </p>
+        </>
+      )}
+    </Section>
+    <Guardrails title="Guardrails of the tenant" bounds={bounds} />
+    <Guardrails title="Guardrails of the platform" bounds={ofPlatform} />
+  </>
+);
 
 const Guardrails = ({
   title,

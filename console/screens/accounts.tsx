@@ -242,27 +242,25 @@ function AccountFacts({ account }: { readonly account: Detail }): VNode {
   );
 }
 
-function Sessions({ sessions }: { readonly sessions: Detail['sessions'] }): VNode {
-  return (
-    <Section title="Sessions">
-      <Table
-        label="Sessions of the account"
-        items={sessions}
-        empty="The account is signed in nowhere."
-        columns={[
-          ['Browser or program', (each) => <bdi>{each.user_agent ?? 'unknown'}</bdi>],
-          ['Address', (each) => each.ip ?? '–'],
-          ['By', (each) => each.method.replaceAll('_', ' ')],
-          ['Last used', (each) => <Time at={each.last_used_at} />],
-          [{ wide: 'Began' }, (each) => <Time at={each.created_at} />],
-        ]}
-      />
-      <p class="fine">
-        Disabling ends all of them at once, on every node; enabling does not bring them back.
-      </p>
-    </Section>
-  );
-}
+const Sessions = ({ sessions }: { readonly sessions: Detail['sessions'] }): VNode => (
+  <Section title="Sessions">
+    <Table
+      label="Sessions of the account"
+      items={sessions}
+      empty="The account is signed in nowhere."
+      columns={[
+        ['Browser or program', (each) => <bdi>{each.user_agent ?? 'unknown'}</bdi>],
+        ['Address', (each) => each.ip ?? '–'],
+        ['By', (each) => each.method.replaceAll('_', ' ')],
+        ['Last used', (each) => <Time at={each.last_used_at} />],
+        [{ wide: 'Began' }, (each) => <Time at={each.created_at} />],
+      ]}
+    />
+    <p class="fine">
+      Disabling ends all of them at once, on every node; enabling does not bring them back.
+    </p>
+  </Section>
+);
 
 const changes = {
   disable: {

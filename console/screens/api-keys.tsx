@@ -167,13 +167,11 @@ export function ApiKeys({ owner }: { readonly owner: KeyOwner }): VNode {
 const shortPrefix = ({ prefix }: ApiKey): string => `${prefix.slice(0, 15)}…`;
 const hasExpired = ({ expires_at: at }: ApiKey): boolean => Date.parse(at) <= Date.now();
 
-function scopesFor({ isPerson, isPlatformAdmin = false }: KeyOwner) {
-  return [
-    ...tenantScopes,
-    ...(isPerson ? personalScopes : []),
-    ...(isPlatformAdmin ? platformScopes : []),
-  ];
-}
+const scopesFor = ({ isPerson, isPlatformAdmin = false }: KeyOwner) => [
+  ...tenantScopes,
+  ...(isPerson ? personalScopes : []),
+  ...(isPlatformAdmin ? platformScopes : []),
+];
 
 function Make({
   owner,

@@ -84,25 +84,23 @@ function stepsOf(approval: Approval): Step[] {
   ];
 }
 
-export function Timeline({ approval }: { readonly approval: Approval }): VNode {
-  return (
-    <Section title="Timeline">
-      <ol class="timeline">
-        {stepsOf(approval).map(({ at, what, state }, index) => (
-          <li key={index} class={state}>
-            {what}{' '}
-            {at !== null && (
-              <span class="fine" title={localTime(at)}>
-                <Time at={at} />
-              </span>
-            )}
-          </li>
-        ))}
-      </ol>
-      <p class="fine">
-        Groups and times were fixed when it was asked: later changes of the approval routing do not
-        change them.
-      </p>
-    </Section>
-  );
-}
+export const Timeline = ({ approval }: { readonly approval: Approval }): VNode => (
+  <Section title="Timeline">
+    <ol class="timeline">
+      {stepsOf(approval).map(({ at, what, state }, index) => (
+        <li key={index} class={state}>
+          {what}{' '}
+          {at !== null && (
+            <span class="fine" title={localTime(at)}>
+              <Time at={at} />
+            </span>
+          )}
+        </li>
+      ))}
+    </ol>
+    <p class="fine">
+      Groups and times were fixed when it was asked: later changes of the approval routing do not
+      change them.
+    </p>
+  </Section>
+);

@@ -91,42 +91,40 @@ const orders: Orders<Approval> = {
   ends: ({ decision, expires_at: at }) => decision?.at ?? at,
 };
 
-function ApprovalTable({ items }: { readonly items: readonly Approval[] }): VNode {
-  return (
-    <Table
-      label="Approvals"
-      items={sortedBy(items, orders, parameter('sort'))}
-      columns={[
-        [
-          { sort: 'what', title: 'What is asked' },
-          (each) => (
-            <>
-              <Link to={ofTenant(`/approvals/${each.id}`)}>{each.title}</Link>
-              <div class="fine">
-                <code>{each.action}</code>
-              </div>
-            </>
-          ),
-        ],
-        [{ sort: 'risk', title: 'Risk' }, (each) => <Risk level={each.risk_level} />],
-        [
-          { sort: 'cost', title: 'Cost', look: 'number' },
-          (each) => (
-            <>
-              {each.cost_impact ?? <span class="muted">–</span>} {each.cost_currency}
-            </>
-          ),
-        ],
-        [{ sort: 'state', title: 'State' }, (each) => <State state={each.state} />],
-        [{ sort: 'asked', title: 'Asked', look: 'wide' }, (each) => <Time at={each.created_at} />],
-        [
-          { sort: 'ends', title: 'Ends' },
-          (each) => <Time at={each.decision?.at ?? each.expires_at} />,
-        ],
-      ]}
-    />
-  );
-}
+const ApprovalTable = ({ items }: { readonly items: readonly Approval[] }): VNode => (
+  <Table
+    label="Approvals"
+    items={sortedBy(items, orders, parameter('sort'))}
+    columns={[
+      [
+        { sort: 'what', title: 'What is asked' },
+        (each) => (
+          <>
+            <Link to={ofTenant(`/approvals/${each.id}`)}>{each.title}</Link>
+            <div class="fine">
+              <code>{each.action}</code>
+            </div>
+          </>
+        ),
+      ],
+      [{ sort: 'risk', title: 'Risk' }, (each) => <Risk level={each.risk_level} />],
+      [
+        { sort: 'cost', title: 'Cost', look: 'number' },
+        (each) => (
+          <>
+            {each.cost_impact ?? <span class="muted">–</span>} {each.cost_currency}
+          </>
+        ),
+      ],
+      [{ sort: 'state', title: 'State' }, (each) => <State state={each.state} />],
+      [{ sort: 'asked', title: 'Asked', look: 'wide' }, (each) => <Time at={each.created_at} />],
+      [
+        { sort: 'ends', title: 'Ends' },
+        (each) => <Time at={each.decision?.at ?? each.expires_at} />,
+      ],
+    ]}
+  />
+);
 
 function OneApproval({ id }: { readonly id: string }): VNode {
   const address = ofTenant(`/approvals/${encodeURIComponent(id)}`);

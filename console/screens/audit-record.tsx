@@ -109,21 +109,19 @@ function Says({ verdict }: { readonly verdict: Verdict }): VNode {
 
 const mostNamed = 10;
 
-function CutOff({ chain: { tenant_id: tenantId, cut } }: { readonly chain: Chain }): VNode {
-  return (
-    <p class="fine">
-      {tenantId === null ? (
-        'Of the platform'
-      ) : (
-        <span>
-          Of <Who id={tenantId} />
-        </span>
-      )}{' '}
-      the events until number <span class="number">{cut?.seq}</span> were cut off{' '}
-      <Time at={cut?.cut_at} />; a signed statement is in their place.
-    </p>
-  );
-}
+const CutOff = ({ chain: { tenant_id: tenantId, cut } }: { readonly chain: Chain }): VNode => (
+  <p class="fine">
+    {tenantId === null ? (
+      'Of the platform'
+    ) : (
+      <span>
+        Of <Who id={tenantId} />
+      </span>
+    )}{' '}
+    the events until number <span class="number">{cut?.seq}</span> were cut off{' '}
+    <Time at={cut?.cut_at} />; a signed statement is in their place.
+  </p>
+);
 
 type Exported = ResultOf<'audit.export'>['items'][number];
 type Tenant = ResultOf<'tenant-config.tenants.list'>['items'][number];

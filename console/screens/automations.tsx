@@ -96,23 +96,21 @@ function Slots({
   );
 }
 
-function Limits({ effective }: { readonly effective: Effective }): VNode {
-  return (
-    <section aria-label="Limits">
-      <div class="heading">
-        <h2>Limits</h2>
-        <p class="fine">
-          For no agent and no service; <a href={hrefOf(ofTenant('/effective'))}>effective values</a>{' '}
-          has them for each.
-        </p>
-        <span class="grow"></span>
-        <a href={hrefOf(ofTenant('/documents/risk'))}>Risk limits</a>
-        <a href={hrefOf(ofTenant('/documents/bounds'))}>Guardrails</a>
-      </div>
-      <LimitTable label="Limits of automation" limits={limitsIn(effective)} />
-    </section>
-  );
-}
+const Limits = ({ effective }: { readonly effective: Effective }): VNode => (
+  <section aria-label="Limits">
+    <div class="heading">
+      <h2>Limits</h2>
+      <p class="fine">
+        For no agent and no service; <a href={hrefOf(ofTenant('/effective'))}>effective values</a>{' '}
+        has them for each.
+      </p>
+      <span class="grow"></span>
+      <a href={hrefOf(ofTenant('/documents/risk'))}>Risk limits</a>
+      <a href={hrefOf(ofTenant('/documents/bounds'))}>Guardrails</a>
+    </div>
+    <LimitTable label="Limits of automation" limits={limitsIn(effective)} />
+  </section>
+);
 
 function List(): VNode {
   const state = query.value.get('state') ?? 'running';
@@ -158,45 +156,43 @@ function RemarkOn({ automation }: { readonly automation: Automation }): VNode {
   return <span class="muted">–</span>;
 }
 
-export function AutomationTable({
+export const AutomationTable = ({
   items,
   empty,
 }: {
   readonly items: readonly Automation[] | undefined;
   readonly empty: string;
-}): VNode {
-  return (
-    <Table
-      label="Automations"
-      empty={empty}
-      look="lines"
-      items={items}
-      columns={[
-        [
-          'Action',
-          (each) => (
-            <>
-              <Code>{each.action}</Code> <Risk level={each.risk_level} />
-              <Below>{contextOf(each)}</Below>
-            </>
-          ),
-        ],
-        ['State', (each) => <State state={each.state} says={each.state.replace('_', ' for ')} />],
-        [
-          'Who',
-          (each) => (
-            <>
-              {each.requested_by.type !== 'user' && (
-                <span class="muted">{each.requested_by.type.replaceAll('_', ' ')} </span>
-              )}
-              <Who id={each.requested_by.id} />
-            </>
-          ),
-        ],
-        ['Since', (each) => <Time at={each.started_at ?? each.created_at} />],
-        ['Expires or ended', (each) => <Time at={each.ended_at ?? each.expires_at} />],
-        ['Remark', (each) => <RemarkOn automation={each} />],
-      ]}
-    />
-  );
-}
+}): VNode => (
+  <Table
+    label="Automations"
+    empty={empty}
+    look="lines"
+    items={items}
+    columns={[
+      [
+        'Action',
+        (each) => (
+          <>
+            <Code>{each.action}</Code> <Risk level={each.risk_level} />
+            <Below>{contextOf(each)}</Below>
+          </>
+        ),
+      ],
+      ['State', (each) => <State state={each.state} says={each.state.replace('_', ' for ')} />],
+      [
+        'Who',
+        (each) => (
+          <>
+            {each.requested_by.type !== 'user' && (
+              <span class="muted">{each.requested_by.type.replaceAll('_', ' ')} </span>
+            )}
+            <Who id={each.requested_by.id} />
+          </>
+        ),
+      ],
+      ['Since', (each) => <Time at={each.started_at ?? each.created_at} />],
+      ['Expires or ended', (each) => <Time at={each.ended_at ?? each.expires_at} />],
+      ['Remark', (each) => <RemarkOn automation={each} />],
+    ]}
+  />
+);

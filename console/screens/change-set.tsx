@@ -252,7 +252,7 @@ function Differences({ set, owner }: { readonly set: ChangeSet; readonly owner: 
   );
 }
 
-function Item({
+const Item = ({
   title,
   about,
   changes,
@@ -260,21 +260,19 @@ function Item({
   readonly title: ComponentChildren;
   readonly about: string;
   readonly changes: readonly Change[];
-}): VNode {
-  return (
-    <div class="item">
-      <h3>{title}</h3>
-      {changes.length <= mostSentences &&
-        changes.map((change) => (
-          <p key={change.path}>
-            <bdi>{sentenceOf(change)}</bdi>
-          </p>
-        ))}
-      <p class="fine">{about}</p>
-      <Changes changes={changes} />
-    </div>
-  );
-}
+}): VNode => (
+  <div class="item">
+    <h3>{title}</h3>
+    {changes.length <= mostSentences &&
+      changes.map((change) => (
+        <p key={change.path}>
+          <bdi>{sentenceOf(change)}</bdi>
+        </p>
+      ))}
+    <p class="fine">{about}</p>
+    <Changes changes={changes} />
+  </div>
+);
 
 function DocumentName({ path, owner }: { readonly path: string; readonly owner: Owner }): VNode {
   const found = documentAt(path, owner.kinds);

@@ -64,45 +64,43 @@ function Made(): VNode {
   );
 }
 
-function ByDay({
+const ByDay = ({
   counts,
   until,
 }: {
   readonly counts: readonly Count[];
   readonly until: string;
-}): VNode {
-  return (
-    <section aria-label="By day">
-      <p class="fine">Days in UTC.</p>
-      <DecisionsByDay
-        label={`Decisions in the last ${days} days`}
-        empty={`None in the last ${days} days.`}
-        byDay={byDayOf(counts, until)}
-        chosen={parameter('day')}
-        onChoose={(day) => setQuery({ day, cursor: '' })}
+}): VNode => (
+  <section aria-label="By day">
+    <p class="fine">Days in UTC.</p>
+    <DecisionsByDay
+      label={`Decisions in the last ${days} days`}
+      empty={`None in the last ${days} days.`}
+      byDay={byDayOf(counts, until)}
+      chosen={parameter('day')}
+      onChoose={(day) => setQuery({ day, cursor: '' })}
+    />
+    <details>
+      <summary>As a table</summary>
+      <Table
+        label="Decisions by rule"
+        items={[...Map.groupBy(counts, ({ rule }) => rule)]}
+        keyOf={([rule]) => rule}
+        columns={[
+          [
+            'Rule',
+            ([rule]) => (
+              <Button class="link" says={rule} onClick={() => setQuery({ rule, cursor: '' })} />
+            ),
+          ],
+          [{ number: 'Allowed' }, ([, own]) => sumOf(own, 'allow')],
+          [{ number: 'Asked people' }, ([, own]) => sumOf(own, 'approval_required')],
+          [{ number: 'Denied' }, ([, own]) => sumOf(own, 'deny')],
+        ]}
       />
-      <details>
-        <summary>As a table</summary>
-        <Table
-          label="Decisions by rule"
-          items={[...Map.groupBy(counts, ({ rule }) => rule)]}
-          keyOf={([rule]) => rule}
-          columns={[
-            [
-              'Rule',
-              ([rule]) => (
-                <Button class="link" says={rule} onClick={() => setQuery({ rule, cursor: '' })} />
-              ),
-            ],
-            [{ number: 'Allowed' }, ([, own]) => sumOf(own, 'allow')],
-            [{ number: 'Asked people' }, ([, own]) => sumOf(own, 'approval_required')],
-            [{ number: 'Denied' }, ([, own]) => sumOf(own, 'deny')],
-          ]}
-        />
-      </details>
-    </section>
-  );
-}
+    </details>
+  </section>
+);
 
 const sumOf = (counts: readonly Count[], decision: Count['decision']): number =>
   counts.reduce((sum, each) => sum + (each.decision === decision ? each.count : 0), 0);
@@ -162,41 +160,39 @@ const placeOf = ({ intent }: Decision): string =>
     .filter((each) => each !== undefined)
     .join(' · ');
 
-function RecordedTable({ items }: { readonly items: readonly Decision[] | undefined }): VNode {
-  return (
-    <Table
-      label="Recorded decisions"
-      look="lines"
-      empty={
-        <>
-          None. The risk limit <code>record_decisions</code> says which are recorded;{' '}
-          <a href={hrefOf(ofTenant('/automations?state=denied'))}>automations that were denied</a>{' '}
-          say why in any case.
-        </>
-      }
-      items={items}
-      keyOf={(each) => each.decision_id}
-      columns={[
-        [
-          'Action',
-          (each) => (
-            <>
-              <a href={hrefOf(ofTenant(`/decisions/${each.decision_id}`))}>
-                <Code>{each.intent.action}</Code>
-              </a>{' '}
-              <Risk level={each.intent.risk_level} />
-              <Below>{placeOf(each)}</Below>
-            </>
-          ),
-        ],
-        ['Decision', (each) => <Decided decision={each.decision} />],
-        ['Rule', (each) => <code>{each.reasons[0]?.rule ?? 'none'}</code>],
-        [{ number: 'Cost' }, (each) => each.intent.cost_impact ?? '–'],
-        ['When', (each) => <Time at={each.decided_at} />],
-      ]}
-    />
-  );
-}
+const RecordedTable = ({ items }: { readonly items: readonly Decision[] | undefined }): VNode => (
+  <Table
+    label="Recorded decisions"
+    look="lines"
+    empty={
+      <>
+        None. The risk limit <code>record_decisions</code> says which are recorded;{' '}
+        <a href={hrefOf(ofTenant('/automations?state=denied'))}>automations that were denied</a> say
+        why in any case.
+      </>
+    }
+    items={items}
+    keyOf={(each) => each.decision_id}
+    columns={[
+      [
+        'Action',
+        (each) => (
+          <>
+            <a href={hrefOf(ofTenant(`/decisions/${each.decision_id}`))}>
+              <Code>{each.intent.action}</Code>
+            </a>{' '}
+            <Risk level={each.intent.risk_level} />
+            <Below>{placeOf(each)}</Below>
+          </>
+        ),
+      ],
+      ['Decision', (each) => <Decided decision={each.decision} />],
+      ['Rule', (each) => <code>{each.reasons[0]?.rule ?? 'none'}</code>],
+      [{ number: 'Cost' }, (each) => each.intent.cost_impact ?? '–'],
+      ['When', (each) => <Time at={each.decided_at} />],
+    ]}
+  />
+);
 
 function OneDecision({ id }: { readonly id: string }): VNode {
   const address = ofTenant(`/decisions/${id}`);

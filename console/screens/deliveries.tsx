@@ -74,36 +74,34 @@ const noticeOf = ({ type, hop }: Delivery): string => {
 };
 
 /** Newest first, each with a way to its attempts. */
-export function DeliveryTable({
+export const DeliveryTable = ({
   items,
   empty,
 }: {
   readonly items: readonly Delivery[] | undefined;
   readonly empty: string;
-}): VNode {
-  return (
-    <Table
-      label="Deliveries"
-      empty={empty}
-      items={items}
-      columns={[
-        [
-          'Target',
-          (each) => (
-            <Named to={ofTenant(`/deliveries/${each.id}`)} below={each.reason}>
-              {each.target}
-            </Named>
-          ),
-        ],
-        ['Channel', (each) => each.channel],
-        ['Notice', (each) => noticeOf(each)],
-        ['State', (each) => <State state={each.state} />],
-        [{ number: 'Attempts' }, (each) => each.attempts],
-        ['When', (each) => <Time at={each.settled_at ?? each.created_at} />],
-      ]}
-    />
-  );
-}
+}): VNode => (
+  <Table
+    label="Deliveries"
+    empty={empty}
+    items={items}
+    columns={[
+      [
+        'Target',
+        (each) => (
+          <Named to={ofTenant(`/deliveries/${each.id}`)} below={each.reason}>
+            {each.target}
+          </Named>
+        ),
+      ],
+      ['Channel', (each) => each.channel],
+      ['Notice', (each) => noticeOf(each)],
+      ['State', (each) => <State state={each.state} />],
+      [{ number: 'Attempts' }, (each) => each.attempts],
+      ['When', (each) => <Time at={each.settled_at ?? each.created_at} />],
+    ]}
+  />
+);
 
 /** How often what is on its way is looked at, while the page is seen. */
 const onItsWayMs = 2000;
@@ -193,36 +191,34 @@ function Replay({
   );
 }
 
-function Attempts({ attempts }: { readonly attempts: Detail['log'] }): VNode {
-  return (
-    <Section title="Attempts">
-      <Table
-        label="Attempts"
-        items={attempts}
-        empty="None yet."
-        columns={[
-          ['When', (each) => <Time at={each.at} />],
-          [{ number: 'Status' }, (each) => each.status ?? '–'],
-          [{ number: 'Took' }, (each) => <>{each.duration_ms} ms</>],
-          [
-            'What came back',
-            (each) => (
-              <>
-                {each.error !== null && (
-                  <div>
-                    <bdi>{each.error}</bdi>
-                  </div>
-                )}
-                {each.answer !== null && each.answer !== '' && (
-                  <pre tabindex={0}>
-                    <code>{each.answer}</code>
-                  </pre>
-                )}
-              </>
-            ),
-          ],
-        ]}
-      />
-    </Section>
-  );
-}
+const Attempts = ({ attempts }: { readonly attempts: Detail['log'] }): VNode => (
+  <Section title="Attempts">
+    <Table
+      label="Attempts"
+      items={attempts}
+      empty="None yet."
+      columns={[
+        ['When', (each) => <Time at={each.at} />],
+        [{ number: 'Status' }, (each) => each.status ?? '–'],
+        [{ number: 'Took' }, (each) => <>{each.duration_ms} ms</>],
+        [
+          'What came back',
+          (each) => (
+            <>
+              {each.error !== null && (
+                <div>
+                  <bdi>{each.error}</bdi>
+                </div>
+              )}
+              {each.answer !== null && each.answer !== '' && (
+                <pre tabindex={0}>
+                  <code>{each.answer}</code>
+                </pre>
+              )}
+            </>
+          ),
+        ],
+      ]}
+    />
+  </Section>
+);

@@ -78,7 +78,7 @@ interface GateProperties {
   readonly onGate: (gate: TypedGate) => void;
 }
 
-export function GatesFields({
+export const GatesFields = ({
   name,
   gates,
   most,
@@ -89,35 +89,31 @@ export function GatesFields({
   readonly gates: readonly TypedGate[];
   readonly most: number;
   readonly onGates: (gates: readonly TypedGate[]) => void;
-}): VNode {
-  return (
-    <>
-      {gates.map((gate, index) => (
-        <div class="gate" key={index}>
-          <OneGate
-            name={`${name}-${index}`}
-            gate={gate}
-            onGate={(next) => onGates(gates.with(index, next))}
-          />
-          <RowButton
-            says="Remove"
-            of={`gate ${index + 1}`}
-            onClick={() => onGates(gates.toSpliced(index, 1))}
-          />
-        </div>
-      ))}
-      {gates.length === 0 && (
-        <p class="fine">No gate: the next stage begins once it was watched.</p>
-      )}
-      <Button
-        class="small"
-        says="Add a gate"
-        disabled={gates.length >= most}
-        onClick={() => onGates([...gates, manualGate])}
-      />
-    </>
-  );
-}
+}): VNode => (
+  <>
+    {gates.map((gate, index) => (
+      <div class="gate" key={index}>
+        <OneGate
+          name={`${name}-${index}`}
+          gate={gate}
+          onGate={(next) => onGates(gates.with(index, next))}
+        />
+        <RowButton
+          says="Remove"
+          of={`gate ${index + 1}`}
+          onClick={() => onGates(gates.toSpliced(index, 1))}
+        />
+      </div>
+    ))}
+    {gates.length === 0 && <p class="fine">No gate: the next stage begins once it was watched.</p>}
+    <Button
+      class="small"
+      says="Add a gate"
+      disabled={gates.length >= most}
+      onClick={() => onGates([...gates, manualGate])}
+    />
+  </>
+);
 
 function OneGate({ name, gate, onGate }: GateProperties): VNode {
   const field = boundTo(gate, (change) => onGate({ ...gate, ...change }), `-${name}`);

@@ -65,18 +65,16 @@ const columnsOf = (owner: Owner): Cells<Entry> => [
   [{ sort: 'when', title: 'When', look: 'wide' }, ({ changed_at: at }) => <Time at={at} />],
 ];
 
-function sentencesOf({ changes }: Entry): VNode {
-  return (
-    <>
-      {changes.slice(0, 3).map((change) => (
-        <div key={change.path}>
-          <bdi>{sentenceOf(change)}</bdi>
-        </div>
-      ))}
-      {changes.length > 3 && <span class="fine">and {changes.length - 3} more</span>}
-    </>
-  );
-}
+const sentencesOf = ({ changes }: Entry): VNode => (
+  <>
+    {changes.slice(0, 3).map((change) => (
+      <div key={change.path}>
+        <bdi>{sentenceOf(change)}</bdi>
+      </div>
+    ))}
+    {changes.length > 3 && <span class="fine">and {changes.length - 3} more</span>}
+  </>
+);
 
 const ordersOf = (owner: Owner): Orders<Entry> => ({
   revision: ({ revision }) => revision,

@@ -95,41 +95,39 @@ function Waiting({ backlog }: { readonly backlog: Backlog }): VNode {
 }
 
 /** Those that are there, and the newest of those that have gone. */
-function NodeTable({ nodes }: { readonly nodes: readonly Node[] }): VNode {
-  return (
-    <Table
-      label="Nodes of the cluster"
-      items={nodes}
-      keyOf={(each) => `${each.node} ${each.state}`}
-      columns={[
-        [
-          'Node',
-          (each) => (
-            <>
-              <Code>{each.node}</Code>
-              <Below>{each.host}</Below>
-            </>
-          ),
-        ],
-        [
-          'State',
-          (each) => (
-            <>
-              <State state={looks[each.state]} says={titles[each.state]} />
-              {each.away.length > 0 && <div class="fine">{each.away.join(', ')} away</div>}
-            </>
-          ),
-        ],
-        ['Lease', (each) => (each.lease ? 'answers from memory' : 'none')],
-        ['Sending', (each) => each.sending ?? '–'],
-        ['Hosts', (each) => <bdi>{each.pieces.join(', ') || '–'}</bdi>],
-        ['Release', (each) => <bdi>{each.release ?? '–'}</bdi>],
-        ['Started', (each) => <Time at={each.started_at} />],
-        ['Last seen', (each) => <Time at={each.last_seen_at} />],
-      ]}
-    />
-  );
-}
+const NodeTable = ({ nodes }: { readonly nodes: readonly Node[] }): VNode => (
+  <Table
+    label="Nodes of the cluster"
+    items={nodes}
+    keyOf={(each) => `${each.node} ${each.state}`}
+    columns={[
+      [
+        'Node',
+        (each) => (
+          <>
+            <Code>{each.node}</Code>
+            <Below>{each.host}</Below>
+          </>
+        ),
+      ],
+      [
+        'State',
+        (each) => (
+          <>
+            <State state={looks[each.state]} says={titles[each.state]} />
+            {each.away.length > 0 && <div class="fine">{each.away.join(', ')} away</div>}
+          </>
+        ),
+      ],
+      ['Lease', (each) => (each.lease ? 'answers from memory' : 'none')],
+      ['Sending', (each) => each.sending ?? '–'],
+      ['Hosts', (each) => <bdi>{each.pieces.join(', ') || '–'}</bdi>],
+      ['Release', (each) => <bdi>{each.release ?? '–'}</bdi>],
+      ['Started', (each) => <Time at={each.started_at} />],
+      ['Last seen', (each) => <Time at={each.last_seen_at} />],
+    ]}
+  />
+);
 
 /** What a check says, in words. */
 function said(value: unknown): string {
@@ -196,16 +194,14 @@ const choices = [
 ] as const;
 type Choice = (typeof choices)[number][0];
 
-function requestOf(chosen: ReadonlySet<Choice>): object {
-  return {
-    reload_env: chosen.has('reload_env'),
-    invalidate: { all: chosen.has('all') },
-    reinit: {
-      configuration_service: chosen.has('configuration_service'),
-      dynamic_config_service: chosen.has('dynamic_config_service'),
-    },
-  };
-}
+const requestOf = (chosen: ReadonlySet<Choice>): object => ({
+  reload_env: chosen.has('reload_env'),
+  invalidate: { all: chosen.has('all') },
+  reinit: {
+    configuration_service: chosen.has('configuration_service'),
+    dynamic_config_service: chosen.has('dynamic_config_service'),
+  },
+});
 
 function ReloadForm({ onDone }: { readonly onDone: () => void }): VNode {
   const [chosen, setChosen] = useState<ReadonlySet<Choice>>(new Set(['reload_env']));

@@ -56,33 +56,31 @@ export function WaitingApprovals({
   );
 }
 
-export function BudgetsNearTheirEnd({
+export const BudgetsNearTheirEnd = ({
   near,
 }: {
   readonly near: readonly Usage[] | undefined;
-}): VNode {
-  return (
-    <Section title="Budgets near their end">
-      {near?.length === 0 && <Empty>Every budget has enough left.</Empty>}
-      <ul class="plain-list">
-        {near
-          ?.toSorted((one, other) => shareUsed(other) - shareUsed(one))
-          .slice(0, mostListed)
-          .map((each) => (
-            <li key={keyOf(each)}>
-              <Link to={withQuery(ofTenant('/budgets'), { budget: keyOf(each) })}>{each.name}</Link>{' '}
-              <span class="number">{each.remaining}</span> of{' '}
-              <span class="number">{each.amount}</span> {unitOf(each)} left{' '}
-              <span class="fine">
-                until <Time at={each.resets_at} />
-              </span>
-            </li>
-          ))}
-      </ul>
-      <All href={ofTenant('/budgets')}>All budgets</All>
-    </Section>
-  );
-}
+}): VNode => (
+  <Section title="Budgets near their end">
+    {near?.length === 0 && <Empty>Every budget has enough left.</Empty>}
+    <ul class="plain-list">
+      {near
+        ?.toSorted((one, other) => shareUsed(other) - shareUsed(one))
+        .slice(0, mostListed)
+        .map((each) => (
+          <li key={keyOf(each)}>
+            <Link to={withQuery(ofTenant('/budgets'), { budget: keyOf(each) })}>{each.name}</Link>{' '}
+            <span class="number">{each.remaining}</span> of{' '}
+            <span class="number">{each.amount}</span> {unitOf(each)} left{' '}
+            <span class="fine">
+              until <Time at={each.resets_at} />
+            </span>
+          </li>
+        ))}
+    </ul>
+    <All href={ofTenant('/budgets')}>All budgets</All>
+  </Section>
+);
 
 interface FreezeNow extends ShownFreeze {
   /** Null where no end of it is known. */

@@ -53,43 +53,39 @@ export function Plan(): VNode {
   );
 }
 
-function Items({ items }: { readonly items: readonly PlanItem[] }): VNode {
-  return (
-    <Table
-      label="Writes of the plan"
-      items={items}
-      keyOf={({ path }) => path}
-      columns={[
-        ['Document', ({ path }) => <Code>{path}</Code>],
-        [
-          'Write',
-          ({ action, if_match: ifMatch }) => (
-            <>
-              {action}
-              {ifMatch !== undefined && (
-                <div class="fine">of revision {ifMatch.replaceAll('"', '')}</div>
-              )}
-            </>
-          ),
-        ],
-        [
-          'Body',
-          ({ body }) => (
-            <code class="value">
-              <bdi>{body === undefined ? '–' : shortJson(body, 200)}</bdi>
-            </code>
-          ),
-        ],
-        [
-          { unseen: 'Action' },
-          ({ path }) => (
-            <RowButton says="Take out" of={path} onClick={() => removeFromPlan(path)} />
-          ),
-        ],
-      ]}
-    />
-  );
-}
+const Items = ({ items }: { readonly items: readonly PlanItem[] }): VNode => (
+  <Table
+    label="Writes of the plan"
+    items={items}
+    keyOf={({ path }) => path}
+    columns={[
+      ['Document', ({ path }) => <Code>{path}</Code>],
+      [
+        'Write',
+        ({ action, if_match: ifMatch }) => (
+          <>
+            {action}
+            {ifMatch !== undefined && (
+              <div class="fine">of revision {ifMatch.replaceAll('"', '')}</div>
+            )}
+          </>
+        ),
+      ],
+      [
+        'Body',
+        ({ body }) => (
+          <code class="value">
+            <bdi>{body === undefined ? '–' : shortJson(body, 200)}</bdi>
+          </code>
+        ),
+      ],
+      [
+        { unseen: 'Action' },
+        ({ path }) => <RowButton says="Take out" of={path} onClick={() => removeFromPlan(path)} />,
+      ],
+    ]}
+  />
+);
 
 function NewItem(): VNode {
   const [problem, setProblem] = useState<string>();
@@ -350,24 +346,22 @@ function Apply({
   );
 }
 
-function Done({ applied }: { readonly applied: Applied }): VNode {
-  return (
-    <div class="notice" role="status">
-      <p>
-        <strong>
-          Applied: the platform is at revision <span class="number">{applied.revision}</span>.
-        </strong>
-      </p>
-      <ul>
-        {applied.items.map(({ path, outcome, revision }) => (
-          <li key={path}>
-            <Code>{path}</Code> {outcome} as revision <span class="number">{revision}</span>
-          </li>
-        ))}
-      </ul>
-      <p>
-        <a href={hrefOf('/platform/history')}>History of the platform</a>
-      </p>
-    </div>
-  );
-}
+const Done = ({ applied }: { readonly applied: Applied }): VNode => (
+  <div class="notice" role="status">
+    <p>
+      <strong>
+        Applied: the platform is at revision <span class="number">{applied.revision}</span>.
+      </strong>
+    </p>
+    <ul>
+      {applied.items.map(({ path, outcome, revision }) => (
+        <li key={path}>
+          <Code>{path}</Code> {outcome} as revision <span class="number">{revision}</span>
+        </li>
+      ))}
+    </ul>
+    <p>
+      <a href={hrefOf('/platform/history')}>History of the platform</a>
+    </p>
+  </div>
+);

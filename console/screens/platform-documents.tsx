@@ -43,22 +43,20 @@ export const GlobalConfiguration = ({ rest }: ScreenProperties): VNode =>
   listOrOne(globalEntries, rest);
 export const ServiceTypes = ({ rest }: ScreenProperties): VNode => listOrOne(serviceTypes, rest);
 
-export function PlatformBounds(): VNode {
-  return (
-    <section>
-      <DocumentEditor key="bounds" kind={platformBounds} id="" />
-      <div class="panels">
-        <EmergencyStop
-          address="/config/bounds"
-          whose="every tenant"
-          mayWrite={true}
-          hasImpact={true}
-        />
-      </div>
-      <Violations address="/config/bounds/violations" />
-    </section>
-  );
-}
+export const PlatformBounds = (): VNode => (
+  <section>
+    <DocumentEditor key="bounds" kind={platformBounds} id="" />
+    <div class="panels">
+      <EmergencyStop
+        address="/config/bounds"
+        whose="every tenant"
+        mayWrite={true}
+        hasImpact={true}
+      />
+    </div>
+    <Violations address="/config/bounds/violations" />
+  </section>
+);
 
 export const PlatformChangePolicy = (): VNode => (
   <DocumentEditor key="change-policy" kind={platformChangePolicy} id="" />

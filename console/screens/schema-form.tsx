@@ -65,29 +65,27 @@ function fieldsIn({ title = '', properties = {} }: Schema) {
     .toSorted((one, other) => rank(one.name) - rank(other.name));
 }
 
-export function SchemaFields({
+export const SchemaFields = ({
   schema,
   document,
   above,
   onChange,
   ...form
-}: FieldsProperties): VNode {
-  return (
-    <div class="fields">
-      {fieldsIn(schema).map(({ name, inner, label }) => (
-        <Part
-          {...form}
-          key={name}
-          label={label}
-          names={[...above, name]}
-          schema={inner}
-          value={ownMember(document, name)}
-          onChange={(value: unknown) => onChange(withMember(document, name, value))}
-        />
-      ))}
-    </div>
-  );
-}
+}: FieldsProperties): VNode => (
+  <div class="fields">
+    {fieldsIn(schema).map(({ name, inner, label }) => (
+      <Part
+        {...form}
+        key={name}
+        label={label}
+        names={[...above, name]}
+        schema={inner}
+        value={ownMember(document, name)}
+        onChange={(value: unknown) => onChange(withMember(document, name, value))}
+      />
+    ))}
+  </div>
+);
 
 interface PartProperties extends FormProperties {
   readonly label: string;

@@ -97,9 +97,7 @@ const callerOf = ({ user, tenant, session_id: sessionId }: Tokens): Caller => ({
 });
 
 /** Without the refresh token, which no script is to see. */
-function shownOf({ refresh_token: _inTheCookie, ...shown }: Tokens): ShownTokens {
-  return shown;
-}
+const shownOf = ({ refresh_token: _inTheCookie, ...shown }: Tokens): ShownTokens => shown;
 
 /**
  * A page of another port of this host is of the same site, so that `SameSite=Strict` does not keep

@@ -49,18 +49,17 @@ function send(error: SentError, reply: FastifyReply): FastifyReply {
 }
 
 /** People follow the links of mails in browsers, which show JSON as it is. */
-function sendErrorPage(
+const sendErrorPage = (
   { status, headers, body }: ErrorResponse,
   reply: FastifyReply,
-): FastifyReply {
-  return reply
+): FastifyReply =>
+  reply
     .code(status)
     .headers({ ...headers, ...pageHeaders })
     .header('cache-control', 'no-store')
     .header('content-type', 'text/html; charset=utf-8')
     .header('content-security-policy', decisionPagePolicy)
     .send(refusedLinkPage(body));
-}
 
 /** Refusals of Fastify's router, which come before any hook has run. */
 export const refuseBeforeRouting =

@@ -77,12 +77,10 @@ export function repeatableResponse(kind: ResponseKind, result: unknown): Repeata
 }
 
 /** Whether the client has what it would be sent: `If-None-Match` names its entity tag. */
-export function isUnchanged(
+export const isUnchanged = (
   { tag }: Pick<RepeatableResponse, 'tag'>,
   { 'if-none-match': ifNoneMatch }: IncomingHttpHeaders,
-): boolean {
-  return tag !== undefined && ifNoneMatch !== undefined && namesTag(ifNoneMatch, tag);
-}
+): boolean => tag !== undefined && ifNoneMatch !== undefined && namesTag(ifNoneMatch, tag);
 
 /** Sends the result of a call as the contract says, and as the request's headers ask for it. */
 export function respond(

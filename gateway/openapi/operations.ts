@@ -38,24 +38,22 @@ export const jsonOf = (schema: Schema, examples: Examples = {}): Content => ({
   [json]: { schema, ...examples },
 });
 
-export function operationOf({ name, contract, rest }: RestRoute, components: Components) {
-  return {
-    operationId: name,
-    tags: [topicOf(name)],
-    summary: contract.summary,
-    description: `Who may call: ${whoMayCall(contract.access)}.${powerOfOperation(contract)}${keyScopesOf(contract)}${narrowKeysOf(contract)}${limitOf(contract)}`,
-    security: securityOf(contract),
-    parameters: parametersOf(contract, rest, components),
-    ...(rest.body ? { requestBody: requestBodyOf(contract, rest, components) } : {}),
-    responses: {
-      ...responsesOf(contract, rest, components),
-      ...('propose' in contract.params.properties && {
-        202: { $ref: '#/components/responses/Proposed' },
-      }),
-      ...errorRefsOf(contract, rest),
-    },
-  };
-}
+export const operationOf = ({ name, contract, rest }: RestRoute, components: Components) => ({
+  operationId: name,
+  tags: [topicOf(name)],
+  summary: contract.summary,
+  description: `Who may call: ${whoMayCall(contract.access)}.${powerOfOperation(contract)}${keyScopesOf(contract)}${narrowKeysOf(contract)}${limitOf(contract)}`,
+  security: securityOf(contract),
+  parameters: parametersOf(contract, rest, components),
+  ...(rest.body ? { requestBody: requestBodyOf(contract, rest, components) } : {}),
+  responses: {
+    ...responsesOf(contract, rest, components),
+    ...('propose' in contract.params.properties && {
+      202: { $ref: '#/components/responses/Proposed' },
+    }),
+    ...errorRefsOf(contract, rest),
+  },
+});
 
 function errorRefsOf(contract: Contract, rest: Rest) {
   if (contract.response === 'oauth_token') return oauthErrorRefs;
@@ -198,8 +196,8 @@ const otherForms: Readonly<Partial<Record<Contract['response'], string>>> = {
   report: '. With `Accept: text/csv`, or `format=csv`, a table that says the same',
 };
 
-function responsesOf(contract: Contract, rest: Rest, components: Components) {
-  return Object.fromEntries(
+const responsesOf = (contract: Contract, rest: Rest, components: Components) =>
+  Object.fromEntries(
     Object.entries(contentsOf(contract, rest, components)).map(([status, content]) => [
       status,
       {
@@ -209,7 +207,6 @@ function responsesOf(contract: Contract, rest: Rest, components: Components) {
       },
     ]),
   );
-}
 
 /** Of every write that becomes a change set. */
 export const proposedResponse = ({ shown }: Components) => ({

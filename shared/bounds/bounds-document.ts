@@ -126,9 +126,8 @@ export function contradicted(
 }
 
 /** Whether there are service types for which both hold. */
-function overlap({ service_types: one }: Bound, { service_types: other }: Bound): boolean {
-  return one === undefined || other === undefined || one.some((type) => other.includes(type));
-}
+const overlap = ({ service_types: one }: Bound, { service_types: other }: Bound): boolean =>
+  one === undefined || other === undefined || one.some((type) => other.includes(type));
 
 /** Pairs that a change leaves without an order, for values of any service type or of none. */
 function pairProblems(changed: readonly string[], change: BoundsChange): Problem[] {

@@ -45,9 +45,8 @@ export const valuesOfRisk = ({ global_settings, service_overrides }: RiskValues)
   ),
 ];
 
-export function valuesOfAgent({ agent_type: _type, ...values }: Values): PlacedValue[] {
-  return placed(values, null);
-}
+export const valuesOfAgent = ({ agent_type: _type, ...values }: Values): PlacedValue[] =>
+  placed(values, null);
 
 export const valuesOfInstance = (
   instance: Values & { readonly service_type: string },

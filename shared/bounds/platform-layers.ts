@@ -22,9 +22,8 @@ export function withPairs(keys: Iterable<string>): string[] {
   return [...all];
 }
 
-function cutDown(values: Values, keys: ReadonlySet<string>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(values).filter(([key]) => keys.has(key)));
-}
+const cutDown = (values: Values, keys: ReadonlySet<string>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(values).filter(([key]) => keys.has(key)));
 
 /**
  * What layers and bounds say of these keys. Limits of service types stay whole, because they bound

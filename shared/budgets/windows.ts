@@ -33,9 +33,8 @@ export function kindOf(window: FreezeWindow): WindowKind | undefined {
 }
 
 /** Unix milliseconds from when until when a dated window lasts. */
-export function spanOf({ from, until, timezone }: FreezeWindow): { from: number; until: number } {
-  return instantsOf({ from: Date.parse(`${from!}Z`), until: Date.parse(`${until!}Z`) }, timezone);
-}
+export const spanOf = ({ from, until, timezone }: FreezeWindow): { from: number; until: number } =>
+  instantsOf({ from: Date.parse(`${from!}Z`), until: Date.parse(`${until!}Z`) }, timezone);
 
 /** The stretch that `at` is in. */
 export function stretchAt(window: FreezeWindow, at: number): Stretch {

@@ -57,11 +57,10 @@ export function fingerprintOf(action: string): string {
 /**
  * As JSON, without what is said to readers of the API alone: that changes, and means nothing here.
  */
-export function schemaOf(action: string): string {
-  return JSON.stringify(contractOf(action)?.params, (name, value: unknown) =>
+export const schemaOf = (action: string): string =>
+  JSON.stringify(contractOf(action)?.params, (name, value: unknown) =>
     isSaidToReaders(name, value) ? undefined : value,
   );
-}
 
 /** A parameter that has one of these names is an object here. */
 function isSaidToReaders(name: string, value: unknown): boolean {

@@ -68,7 +68,7 @@ export const ServiceInstance = TitledObject(
 export type ServiceInstance = Static<typeof ServiceInstance>;
 
 /** What its layer holds, of a document or of its schema: all but what it is named and found by. */
-export function instanceValues<Fields extends Readonly<Record<string, unknown>>>({
+export const instanceValues = <Fields extends Readonly<Record<string, unknown>>>({
   service_id: _id,
   service_name: _name,
   service_type: _type,
@@ -76,9 +76,7 @@ export function instanceValues<Fields extends Readonly<Record<string, unknown>>>
   labels: _labels,
   project_id: _project,
   ...values
-}: Fields) {
-  return values;
-}
+}: Fields) => values;
 
 export interface ServiceInstanceAddress extends TenantAddress {
   readonly service_id: string;

@@ -12,8 +12,9 @@ const bodilessStatuses = new Set([204, 205, 304]);
  * customFetch. Redirects are responses like any other. Rejects with an OutgoingError where the body
  * is longer than 1 MiB or not whole.
  */
-export function createGuardedFetch(client: HttpClient): GuardedFetch {
-  return async (url, init) => {
+export const createGuardedFetch =
+  (client: HttpClient): GuardedFetch =>
+  async (url, init) => {
     // Request makes bytes and a content type of whatever body it is given; its own address is never
     // called.
     const request = new Request('https://localhost', init);
@@ -35,7 +36,6 @@ export function createGuardedFetch(client: HttpClient): GuardedFetch {
       headers: headerPairs(headers),
     });
   };
-}
 
 function methodOf({ method }: Request): 'GET' | 'POST' {
   if (method === 'GET' || method === 'POST') return method;
@@ -43,10 +43,9 @@ function methodOf({ method }: Request): 'GET' | 'POST' {
 }
 
 /** One pair for each value of a header that came several times. */
-function headerPairs(
+const headerPairs = (
   headers: Readonly<Record<string, string | string[] | undefined>>,
-): [name: string, value: string][] {
-  return Object.entries(headers).flatMap(([name, values = []]) =>
+): [name: string, value: string][] =>
+  Object.entries(headers).flatMap(([name, values = []]) =>
     [values].flat().map((value): [string, string] => [name, value]),
   );
-}

@@ -17,12 +17,10 @@ type Addressee = Pick<DestinationRow, 'chain' | 'name'>;
  * Names a batch in every attempt: the receivers' key for duplicates. One that is sent again because
  * its cursor was moved back has another name.
  */
-export function batchId(
+export const batchId = (
   { chain, name, replays }: Addressee & Pick<DestinationRow, 'replays'>,
   { first_seq, last_seq, lines }: EventBatch,
-): string {
-  return idOf([chain, name, replays, first_seq, last_seq, lines.at(-1)?.hash]);
-}
+): string => idOf([chain, name, replays, first_seq, last_seq, lines.at(-1)?.hash]);
 
 /** The same in every attempt at them. */
 export const checkpointsId = ({ chain, name }: Addressee, last: number): string =>

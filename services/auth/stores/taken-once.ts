@@ -39,24 +39,22 @@ export async function isFirstUse(
 }
 
 /** The same, each value taken once whatever Redis forgets. */
-export function takenOnce(shortLived: ShortLivedState, db: DataSource): ShortLivedState {
-  return {
-    redis: shortLived.redis,
-    put: (key, value, ttlSeconds) =>
-      shortLived.put(key, { id: randomUUID(), value, ttlSeconds }, ttlSeconds),
-    async peek<T>(key: string) {
-      const kept = await shortLived.peek<Kept<T>>(key);
-      return kept && kept.value;
-    },
-    async take<T>(key: string) {
-      const kept = await shortLived.take<Kept<T>>(key);
-      if (!kept) return null;
-      // Twice as long as Redis can have it, whose clock is another one.
-      const isFirst = await isFirstUse(db.manager, kept.id, kept.ttlSeconds * 2);
-      return isFirst ? kept.value : null;
-    },
-  };
-}
+export const takenOnce = (shortLived: ShortLivedState, db: DataSource): ShortLivedState => ({
+  redis: shortLived.redis,
+  put: (key, value, ttlSeconds) =>
+    shortLived.put(key, { id: randomUUID(), value, ttlSeconds }, ttlSeconds),
+  async peek<T>(key: string) {
+    const kept = await shortLived.peek<Kept<T>>(key);
+    return kept && kept.value;
+  },
+  async take<T>(key: string) {
+    const kept = await shortLived.take<Kept<T>>(key);
+    if (!kept) return null;
+    // Twice as long as Redis can have it, whose clock is another one.
+    const isFirst = await isFirstUse(db.manager, kept.id, kept.ttlSeconds * 2);
+    return isFirst ? kept.value : null;
+  },
+});
 
 export const removeTakenValues: Sweep = async (manager, most) => {
   const [, taken_values] = await manager.query<[unknown, number]>(

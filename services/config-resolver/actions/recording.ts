@@ -90,27 +90,25 @@ export class DecisionRecorder {
 }
 
 /** What is recorded of a decision: nothing but what the rules looked at and said. */
-export function decisionOf(
+export const decisionOf = (
   id: string,
   { tenantId, intent, at, isProven }: Decision,
   decided: Decided,
-): DecisionOfTenant {
-  return {
-    tenant_id: tenantId,
-    decision_id: id,
-    decided_at: new Date(synchronizedNow()).toISOString(),
-    at: new Date(at).toISOString(),
-    intent: intentIn(intent),
-    is_rollback_proven: isProven,
-    decision: decided.decision,
-    reasons: decided.reasons,
-    ...(decided.warnings && { warnings: decided.warnings }),
-    ...(decided.retry_at !== undefined && { retry_at: decided.retry_at }),
-    ...(decided.budgets && { budgets: decided.budgets }),
-    revision: decided.revision,
-    ...(decided.stale && { stale: decided.stale }),
-  };
-}
+): DecisionOfTenant => ({
+  tenant_id: tenantId,
+  decision_id: id,
+  decided_at: new Date(synchronizedNow()).toISOString(),
+  at: new Date(at).toISOString(),
+  intent: intentIn(intent),
+  is_rollback_proven: isProven,
+  decision: decided.decision,
+  reasons: decided.reasons,
+  ...(decided.warnings && { warnings: decided.warnings }),
+  ...(decided.retry_at !== undefined && { retry_at: decided.retry_at }),
+  ...(decided.budgets && { budgets: decided.budgets }),
+  revision: decided.revision,
+  ...(decided.stale && { stale: decided.stale }),
+});
 
 interface Decision {
   readonly tenantId: string;
@@ -119,9 +117,7 @@ interface Decision {
   readonly isProven: boolean;
 }
 
-function intentIn({ at: _at, record: _record, ...intent }: Intent & Asked): Intent {
-  return intent;
-}
+const intentIn = ({ at: _at, record: _record, ...intent }: Intent & Asked): Intent => intent;
 interface Asked {
   readonly at?: string;
   readonly record?: boolean;

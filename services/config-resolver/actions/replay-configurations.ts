@@ -255,9 +255,8 @@ function keyOf({ intent, ...pair }: Replayable): string {
 }
 
 /** With these documents in the place of those at that time. */
-function withDocuments(then: TenantThen, documents: readonly ProposedDocument[]): TenantThen {
-  return documents.filter(({ owner }) => owner === 'tenant').reduce(withDocument, then);
-}
+const withDocuments = (then: TenantThen, documents: readonly ProposedDocument[]): TenantThen =>
+  documents.filter(({ owner }) => owner === 'tenant').reduce(withDocument, then);
 
 /** Its own rules checked a proposal. Who wrote it is nobody's question. */
 const nobodys = { revision: 0, updated_by: '', updated_at: '' };

@@ -98,12 +98,10 @@ const maxRemembered = 200_000;
 const maxSaid = 4000;
 
 /** Numbers of tenants and documents, added up over tenants. */
-export function emptyCounts(keys: readonly string[]): ImpactCounts {
-  return {
-    tenants: { total: 0, changed: 0, shielded: 0, invalid: 0, clamped: 0 },
-    by_key: Object.fromEntries(keys.map((key) => [key, { changed: 0, shielded_by: {} }])),
-  };
-}
+export const emptyCounts = (keys: readonly string[]): ImpactCounts => ({
+  tenants: { total: 0, changed: 0, shielded: 0, invalid: 0, clamped: 0 },
+  by_key: Object.fromEntries(keys.map((key) => [key, { changed: 0, shielded_by: {} }])),
+});
 
 /** Those of a key, which are made where there are none; also of one named `__proto__`. */
 function countsOfKey(byKey: ImpactCounts['by_key'], key: string): ImpactCounts['by_key'][string] {

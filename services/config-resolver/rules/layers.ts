@@ -155,17 +155,16 @@ export const originOfPlatform = (
  * The stored service type that is a layer here. `serviceType` comes from clients, so `constructor`
  * must find nothing.
  */
-function serviceTypeOf<Type>({
+const serviceTypeOf = <Type>({
   platform,
   serviceType,
 }: {
   readonly platform: { readonly service_types: Readonly<Record<string, Type>> };
   readonly serviceType: string | null;
-}): Type | undefined {
-  return serviceType !== null && Object.hasOwn(platform.service_types, serviceType)
+}): Type | undefined =>
+  serviceType !== null && Object.hasOwn(platform.service_types, serviceType)
     ? platform.service_types[serviceType]
     : undefined;
-}
 
 export const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
   service_instance: {

@@ -51,21 +51,19 @@ export async function stoppedNow(manager: EntityManager, at: Date): Promise<stri
   return platformStoppedBy(bounds?.document ?? {}, freezes?.document ?? {}, at);
 }
 
-export function platformChangeSetOptions(
+export const platformChangeSetOptions = (
   db: DataSource,
   documents: PlatformDocuments,
-): ChangeSetOptions {
-  return {
-    db,
-    entity: ChangeSetEntity,
-    documents: Object.values(documents),
-    rights: platformRights,
-    async stoppedBy(_tenant, at) {
-      const revision = await revisionOf(db.manager, platformScope);
-      return { right: await stoppedNow(db.manager, at), revisions: { [platformScope]: revision } };
-    },
-  };
-}
+): ChangeSetOptions => ({
+  db,
+  entity: ChangeSetEntity,
+  documents: Object.values(documents),
+  rights: platformRights,
+  async stoppedBy(_tenant, at) {
+    const revision = await revisionOf(db.manager, platformScope);
+    return { right: await stoppedNow(db.manager, at), revisions: { [platformScope]: revision } };
+  },
+});
 
 export const platformChangeSets = (options: ChangeSetOptions) =>
   named('global-config.changesets', changeSetHandlers(options)) satisfies Handlers;

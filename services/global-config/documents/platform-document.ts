@@ -24,7 +24,7 @@ type OfPlatform =
  * new kind also has its place in `begin_history()`, and the trigger `has_history` on its table
  * (../schema.ts), by a migration of its own.
  */
-export function platformDocument<Address, Document>({
+export const platformDocument = <Address, Document>({
   auditName,
   configType,
   actions,
@@ -40,28 +40,26 @@ export function platformDocument<Address, Document>({
   find(manager: EntityManager, address: Address): Promise<Stored<Document> | null>;
   save(manager: EntityManager, address: Address, stored: Stored<Document>): Promise<unknown>;
   remove(manager: EntityManager, address: Address): Promise<unknown>;
-}): Pick<DocumentKind<Address, Document>, OfPlatform> {
-  return {
-    auditName,
-    configType,
-    actions,
-    tenantId: () => null,
-    resourceId,
-    prepare: async () => undefined,
-    load: async (manager, address) => ({ current: await find(manager, address) }),
-    async store(manager, address, record, request) {
-      const { after, revision, at } = record;
-      const stored = { revision, updated_by: request.caller.id, updated_at: at };
-      const name = { configType, resourceId: resourceId(address) };
-      await allEnded([
-        after === null
-          ? remove(manager, address)
-          : save(manager, address, { document: after, ...stored }),
-        !record.isTrial && recordHistory(manager, name, record, request),
-      ]);
-    },
-  };
-}
+}): Pick<DocumentKind<Address, Document>, OfPlatform> => ({
+  auditName,
+  configType,
+  actions,
+  tenantId: () => null,
+  resourceId,
+  prepare: async () => undefined,
+  load: async (manager, address) => ({ current: await find(manager, address) }),
+  async store(manager, address, record, request) {
+    const { after, revision, at } = record;
+    const stored = { revision, updated_by: request.caller.id, updated_at: at };
+    const name = { configType, resourceId: resourceId(address) };
+    await allEnded([
+      after === null
+        ? remove(manager, address)
+        : save(manager, address, { document: after, ...stored }),
+      !record.isTrial && recordHistory(manager, name, record, request),
+    ]);
+  },
+});
 
 /** The id of the row of a document that the platform has one of, in the history and in events. */
 const id = 'platform';

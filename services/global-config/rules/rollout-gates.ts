@@ -40,16 +40,15 @@ export interface Verdict {
 export const wait = (detail: string): Verdict => ({ result: 'wait', detail });
 
 /** 422 for gates that could never answer, or have no answer but one. */
-export function problemsOfGates(
+export const problemsOfGates = (
   { gate: gates }: Pick<StoredRollout['stages'][number], 'gate'>,
   percent: number,
   path: string,
-): Problem[] {
-  return gates.flatMap((gate, index) => {
+): Problem[] =>
+  gates.flatMap((gate, index) => {
     const message = problemOf(gate, percent);
     return message === undefined ? [] : [{ path: `${path}/${index}`, message }];
   });
-}
 
 function problemOf(gate: RolloutGate, percent: number): string | undefined {
   if (gate.type === 'prometheus' && gate.at_most === undefined && gate.at_least === undefined)

@@ -37,8 +37,8 @@ const secretName =
   /pass(?:w|phrase)|secret|token|credential|(?:api|private)[-_ ]?key|authorization|cookie/i;
 
 /** What must not be shown, or is too large to be shown. */
-export function partProblems(parts: Readonly<Record<string, unknown>>): Problem[] {
-  return Object.entries(parts).flatMap(([name, value]) => {
+export const partProblems = (parts: Readonly<Record<string, unknown>>): Problem[] =>
+  Object.entries(parts).flatMap(([name, value]) => {
     if (value === undefined) return [];
     if (Buffer.byteLength(JSON.stringify(value)) > largestPart)
       return [{ path: `/${name}`, message: 'is larger than 32 KiB of JSON' }];
@@ -47,7 +47,6 @@ export function partProblems(parts: Readonly<Record<string, unknown>>): Problem[
       message: 'looks like a secret by its name, and everybody who approves would be shown it',
     }));
   });
-}
 
 function secretNames(value: unknown, path: readonly string[]): string[][] {
   if (typeof value !== 'object' || value === null) return [];

@@ -9,8 +9,8 @@ interface ServiceNames {
   readonly service_type: string;
 }
 
-export function contextActions(db: DataSource) {
-  return {
+export const contextActions = (db: DataSource) =>
+  ({
     /** One more of each is read than is shown, which tells whether that is all. */
     async 'tenant-config.contexts'({ tenant_id: tenantId }, { call }) {
       const most = [tenantId, mostContexts + 1];
@@ -33,5 +33,4 @@ export function contextActions(db: DataSource) {
         complete: agents.length <= mostContexts && services.length <= mostContexts,
       };
     },
-  } satisfies Handlers;
-}
+  }) satisfies Handlers;

@@ -127,17 +127,16 @@ async function admit(manager: EntityManager, row: MemberRow, at: Date): Promise<
 }
 
 /** Ends the membership of somebody who has not accepted it; of anybody else nothing changes. */
-async function uninvite(
+const uninvite = async (
   address: Pick<MemberRow, 'tenant_id' | 'user_id'>,
   event: EventDraft,
   db: DataSource,
   request: Request,
-): Promise<null> {
-  return commitChange(db, request, memberScope(address.tenant_id), async (manager) => {
+): Promise<null> =>
+  commitChange(db, request, memberScope(address.tenant_id), async (manager) => {
     const { affected } = await manager.delete(MemberEntity, { ...address, status: 'invited' });
     return { result: null, keys: [], events: affected ? [event] : [] };
   });
-}
 
 export const memberActions = (db: DataSource, settings: () => Settings) => ({
   ...listActions(db, settings),

@@ -54,19 +54,18 @@ export function checkRisk(
  * Names that are nearly those of limits: an override may hold any key, and a misspelt limit would
  * bind nothing. What is stored already may stay.
  */
-function misspelt(
+const misspelt = (
   override: Readonly<Record<string, unknown>>,
   current: Readonly<Record<string, unknown>>,
   type: string,
-): Problem[] {
-  return Object.keys(override).flatMap((key) => {
+): Problem[] =>
+  Object.keys(override).flatMap((key) => {
     if (overrideNames.includes(key) || Object.hasOwn(current, key)) return [];
     const nearest = nearestName(overrideNames, key);
     if (nearest === undefined) return [];
     const path = pointerTo(['service_overrides', type, key]);
     return [{ path, message: `is no limit; did you mean ${nearest}?` }];
   });
-}
 
 const currentOf = (type: string, current: RiskConfig | null): Readonly<Record<string, unknown>> =>
   current && Object.hasOwn(current.service_overrides, type) ? current.service_overrides[type]! : {};

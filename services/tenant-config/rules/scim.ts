@@ -174,14 +174,13 @@ export function objectOf(value: unknown, path: string): object {
 }
 
 /** The state after all operations. Throws where one of them is none. */
-export function patched(state: ScimState, operations: readonly ScimOperation[]): ScimState {
-  return operations.reduce((after, { op, path, value }) => {
+export const patched = (state: ScimState, operations: readonly ScimOperation[]): ScimState =>
+  operations.reduce((after, { op, path, value }) => {
     const removes = op.toLowerCase() === 'remove';
     if (path !== undefined) return assign(after, path, removes ? undefined : value);
     if (removes) throw new StrataError('scim_path_invalid', 'Name in path what is removed.');
     return assignAll(after, objectOf(value, 'value'));
   }, state);
-}
 
 /** The address is what an account is found by, which a directory does not change. */
 export function requireSameName(before: ScimProfile, after: ScimProfile): void {

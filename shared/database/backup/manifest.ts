@@ -89,15 +89,14 @@ export const baseNames = (directory: string): string[] =>
     .sort();
 
 /** Those that were finished, the newest first. */
-export function basesIn(directory: string): Base[] {
-  return baseNames(directory)
+export const basesIn = (directory: string): Base[] =>
+  baseNames(directory)
     .toReversed()
     .flatMap((name) => {
       const base = join(directory, name);
       const manifest = readManifest(base);
       return manifest ? [{ directory: base, manifest }] : [];
     });
-}
 
 /** Which database the directory is of; undefined where it is no backup directory. */
 export function ownerOf(directory: string): string | undefined {

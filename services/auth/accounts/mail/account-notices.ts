@@ -57,17 +57,15 @@ export function accountNoticeMail(
   return mailOf(to, subject, [[what], [when, where], [advice], [{ link: frontendOrigin }]]);
 }
 
-export function createAccountNotices(settings: () => Settings, deferredMail: DeferredMail) {
-  return {
-    /** Returns at once; call it after the commit. */
-    send(to: string, notice: AccountNotice, { client, log }: Request): void {
-      const { frontend_origin: frontendOrigin } = settings();
-      const mail = accountNoticeMail(to, notice, {
-        at: new Date(),
-        ip: client.ip,
-        frontendOrigin,
-      });
-      deferredMail.send(mail, log);
-    },
-  };
-}
+export const createAccountNotices = (settings: () => Settings, deferredMail: DeferredMail) => ({
+  /** Returns at once; call it after the commit. */
+  send(to: string, notice: AccountNotice, { client, log }: Request): void {
+    const { frontend_origin: frontendOrigin } = settings();
+    const mail = accountNoticeMail(to, notice, {
+      at: new Date(),
+      ip: client.ip,
+      frontendOrigin,
+    });
+    deferredMail.send(mail, log);
+  },
+});

@@ -64,8 +64,8 @@ export interface Allowed {
 }
 
 /** What is wrong with rules, by JSON Pointer into the body. */
-export function problemsOfRules(rules: readonly NewTrustRule[], allowed: Allowed): Problem[] {
-  return rules.flatMap((rule, index) => {
+export const problemsOfRules = (rules: readonly NewTrustRule[], allowed: Allowed): Problem[] =>
+  rules.flatMap((rule, index) => {
     const at = `/rules/${index}`;
     const isTwice = rules.slice(0, index).some((each) => isDeepStrictEqual(each, rule));
     const twice = isTwice ? [{ path: at, message: 'is there twice' }] : [];
@@ -74,7 +74,6 @@ export function problemsOfRules(rules: readonly NewTrustRule[], allowed: Allowed
       ...problemsOf(rule, allowed).map(({ path, message }) => ({ path: at + path, message })),
     ];
   });
-}
 
 function* problemsIn(rule: NewTrustRule, { base, account, issuers }: Allowed): Iterable<Problem> {
   if (!issuers.has(rule.issuer))
