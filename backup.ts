@@ -60,13 +60,8 @@ function secretKeyId({ secret_key: given, data_dir: dataDir }: Settings): string
   return createKeyRing({ secret_key: key, secret_key_previous: null }, use).current.id;
 }
 
-interface Connected {
-  readonly client: pg.Client;
-  readonly close: () => Promise<void>;
-}
-
 /** To the server that runs in DATA_DIR, or to one that is started for this. */
-async function connect(home: string): Promise<Connected> {
+async function connect(home: string) {
   const running = await connectToRunning(home);
   if (running) return { client: running, close: () => running.end() };
   const server = await openEmbeddedPostgres({ dataDir: home, log: say });
@@ -174,13 +169,7 @@ function assertThere(dataDir: string): void {
 type Options = Readonly<Record<string, { readonly type: 'string' | 'boolean' }>>;
 
 /** Throws WrongUsage. */
-function read(
-  args: readonly string[],
-  known: Options,
-): {
-  readonly directory: string | undefined;
-  readonly options: Readonly<Record<string, string | boolean | undefined>>;
-} {
+function read(args: readonly string[], known: Options) {
   try {
     const { values, positionals } = parseArgs({
       args: [...args],

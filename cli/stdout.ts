@@ -4,14 +4,7 @@ import { printable } from './output.ts';
 
 const failed = 1;
 
-export interface Stdout {
-  /** With escapes in place of what a terminal would obey: names are what tenants say they are. */
-  readonly print: (text: string) => void;
-  /** Ends the process, once everything is written. */
-  readonly exit: (code: number) => void;
-}
-
-export function openStdout(complain: (text: string) => void): Stdout {
+export function openStdout(complain: (text: string) => void) {
   const { stdout } = process;
   // Node takes a file on a full disk for written where a part of the text still had its place.
   const isFile = fstatSync(stdout.fd).isFile();
@@ -27,12 +20,14 @@ export function openStdout(complain: (text: string) => void): Stdout {
     process.exit(failed);
   });
   return {
-    print(text) {
+    /** With escapes in place of what a terminal would obey: names are what tenants say they are. */
+    print(text: string): void {
       const line = `${printable(text)}\n`;
       if (isFile) writeFileSync(stdout.fd, line);
       else stdout.write(line);
     },
-    exit(code) {
+    /** Ends the process, once everything is written. */
+    exit(code: number): void {
       ending = code;
       stdout.write('', (unwritten) => {
         if (!unwritten) process.exit(code);

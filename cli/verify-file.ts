@@ -19,15 +19,6 @@ import { Misused } from './command.ts';
 type Line = ResultOf<'audit.export'>['items'][number];
 type Exported = Exclude<Line, { skipped: unknown }>;
 
-export type FileProof = {
-  readonly chain: string;
-  readonly events: number;
-  readonly head: string;
-  readonly head_hash: string;
-  readonly broken_at?: number;
-  readonly problem?: string;
-};
-
 function eventsIn(file: string): Exported[] {
   const lines = readFileSync(file === '-' ? 0 : file, 'utf8').split('\n');
   return lines.flatMap((line, index) => {
@@ -66,7 +57,7 @@ const attestedIn = (events: readonly Exported[]): ReadonlyMap<number, Attested> 
  * `after` is the hash before the first event, as the statement of a cut has it; the beginning of the
  * chain by default. Throws Misused for what is no export of one chain.
  */
-export function verifyFile(file: string, after: string | undefined): FileProof {
+export function verifyFile(file: string, after: string | undefined) {
   const events = eventsIn(file);
   const [first] = events;
   if (!first) throw new Misused(`${file} has no event`);

@@ -44,14 +44,6 @@ export const resources: Readonly<Record<string, string>> = {
 };
 const resourceNames = Object.keys(resources);
 
-interface Addressed {
-  readonly action: ActionName;
-  /** The parameters that say which document. */
-  readonly address: Readonly<Record<string, string>>;
-  /** The words after the address. */
-  readonly left: readonly string[];
-}
-
 /**
  * The action on a document, whose address is as many of the words as the action's path has
  * parameters.
@@ -61,7 +53,7 @@ async function addressed(
   verb: 'get' | 'put' | 'patch' | 'delete',
   words: readonly string[],
   session: Session,
-): Promise<Addressed> {
+) {
   const prefix = resources[resource];
   if (prefix === undefined)
     throw new Misused(`there is no resource ${resource}; there are ${resourceNames.join(', ')}`);
@@ -81,6 +73,7 @@ async function addressed(
   return {
     action,
     address: Object.fromEntries(await Promise.all(address)),
+    /** The words after the address. */
     left: words.slice(typed.length),
   };
 }

@@ -1,5 +1,4 @@
 /** Commands about what the nodes of the cluster hold in memory, and how they are reloaded. */
-import type { ResultOf } from '../../shared/contracts/index.ts';
 import type { ClusterSession } from '../bus/cluster-session.ts';
 import type { Command } from '../command.ts';
 import { columns } from '../output.ts';
@@ -8,18 +7,12 @@ import { given, textOf, textsOf } from '../typed.ts';
 const nodeIds = async (session: ClusterSession): Promise<readonly string[]> =>
   session.nodes().map(({ id }) => id);
 
-interface NodeCaches {
-  readonly id: string;
-  /** Undefined where the node did not answer. */
-  readonly caches: ResultOf<'cluster.node.caches'> | undefined;
-}
-
 /** The caches of the named node, which has to answer, or of every node but the console's own. */
 async function cachesOf(
   session: ClusterSession,
   node: string | undefined,
   body: { keys: boolean },
-): Promise<readonly NodeCaches[]> {
+) {
   const ask = (id: string) => session.call('cluster.node.caches', { body }, id);
   if (node !== undefined) return [{ id: node, caches: await ask(node) }];
   const others = session.nodes().filter(({ self }) => !self);

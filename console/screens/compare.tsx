@@ -220,18 +220,10 @@ interface Difference {
   readonly places: ReturnType<typeof diff>;
 }
 
-interface Row {
-  readonly differs: boolean;
-  /** What the filter looks at. */
-  readonly text: string;
-  /** Made once: the same again is not drawn again, which of many takes longer than a filter may. */
-  readonly drawn: VNode;
-}
-
 const valueIn = ({ values }: Effective, key: string): unknown =>
   Object.hasOwn(values, key) ? values[key] : undefined;
 
-function rowsOf(data: Compared): readonly Row[] {
+function rowsOf(data: Compared) {
   const { left, right } = data;
   const [one, two] = [left.explain ?? {}, right.explain ?? {}];
   const names = [...new Set([...Object.keys(one), ...Object.keys(two)])];
@@ -247,6 +239,7 @@ function rowsOf(data: Compared): readonly Row[] {
     return {
       differs: difference.places.length > 0,
       text: `${key} ${shortJson(before, 500)} ${shortJson(after, 500)}`.toLowerCase(),
+      // Made once: the same again is not drawn again, which of many takes longer than a filter may.
       drawn: <ComparedKey key={key} {...difference} data={data} />,
     };
   });

@@ -168,20 +168,12 @@ interface Changing {
   readonly rung: Rung;
 }
 
-interface Rows {
-  /** Of those in `shown`, and of those that were drawn before, which stay in the page, hidden. */
-  readonly draw: (shown: ReadonlySet<Entry>, open: ReadonlySet<string>) => readonly VNode[];
-}
-
 /**
  * Draws the row of each entry once. Of a thousand rows, drawing them again or taking them out of the
  * page takes longer than a filter may; hiding them does not. `onChange` is absent where what is
  * shown is of another moment.
  */
-function rowsOf(
-  entries: readonly Entry[],
-  onChange: ((changing: Changing) => void) | undefined,
-): Rows {
+function rowsOf(entries: readonly Entry[], onChange: ((changing: Changing) => void) | undefined) {
   const drawn = new Map<Entry, { readonly isOpen: boolean; readonly row: VNode }>();
   const rowOf = (entry: Entry, isOpen: boolean): VNode => {
     const before = drawn.get(entry);
@@ -198,7 +190,8 @@ function rowsOf(
     return row;
   };
   return {
-    draw: (shown, open) =>
+    /** Of those in `shown`, and of those that were drawn before, which stay in the page, hidden. */
+    draw: (shown: ReadonlySet<Entry>, open: ReadonlySet<string>): readonly VNode[] =>
       entries
         .filter((entry) => shown.has(entry) || drawn.has(entry))
         .map((entry) => {

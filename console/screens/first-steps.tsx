@@ -14,17 +14,10 @@ import { decides } from '../roles.ts';
 type Routing = ResultOf<'tenant-config.notifications.effective'>;
 type Members = ResultOf<'tenant-config.members.list'>;
 
-interface Step {
-  readonly title: string;
-  readonly why: string;
-  readonly href: string;
-  readonly isDone: boolean;
-}
-
 /** Enough to see whether anybody else may decide. */
 const someMembers = '?limit=50';
 
-async function steps(aborted: AbortSignal): Promise<readonly Step[]> {
+async function steps(aborted: AbortSignal) {
   const of = ofTenant();
   const [contexts, routing, members, usage] = await Promise.all([
     get<ResultOf<'tenant-config.contexts'>>(`${of}/contexts`, aborted),

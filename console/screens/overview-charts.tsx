@@ -18,13 +18,7 @@ const pageSize = '200';
 /** A page of figures needs no more; of a busier tenant the newest count. */
 const mostAutomations = 1000;
 
-interface Recent {
-  readonly items: readonly Automation[];
-  /** There are older ones in these days, which were not read. */
-  readonly isCut: boolean;
-}
-
-async function recent(address: string, since: Date, aborted: AbortSignal): Promise<Recent> {
+async function recent(address: string, since: Date, aborted: AbortSignal) {
   const items: Automation[] = [];
   let cursor: string | null = null;
   do {
@@ -36,6 +30,7 @@ async function recent(address: string, since: Date, aborted: AbortSignal): Promi
     items.push(...fitting);
     cursor = fitting.length < page.items.length ? null : page.next_cursor;
   } while (cursor !== null && items.length < mostAutomations);
+  // Cut where there are older ones in these days, which were not read.
   return { items, isCut: cursor !== null };
 }
 

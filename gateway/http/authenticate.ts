@@ -437,10 +437,7 @@ export function apiKeyIdOf(headers: IncomingHttpHeaders): string | undefined {
  * The access token or API key of a request that brings one. API keys may come as Bearer tokens,
  * too.
  */
-function secretOf({ authorization, 'x-api-key': apiKey }: IncomingHttpHeaders): {
-  readonly text: string;
-  readonly isApiKey: boolean;
-} {
+function secretOf({ authorization, 'x-api-key': apiKey }: IncomingHttpHeaders) {
   if (apiKey !== undefined) return { text: String(apiKey), isApiKey: true };
   const token = /^Bearer +([^\s]+)$/i.exec(authorization!)?.[1];
   if (token === undefined)

@@ -158,21 +158,11 @@ function disorderedTypes([lower, upper]: Pair, sets: readonly BoundSet[]): (stri
   });
 }
 
-/** A bound that yields because those before it and it leave a pair of keys no order. */
-export interface YieldingOfPair {
-  readonly key: string;
-  readonly rule: Bound;
-  /** For whose values; null: those of every service type. */
-  readonly serviceType: string | null;
-  /** The bound it yields to, on the other key of the pair where there is one. */
-  readonly to: BoundInForce;
-}
-
 /**
  * The bounds of `own` on pairs that together with those `above` have no order, and so yield for
- * both keys.
+ * both keys; `to` is what it yields to, on the other key of the pair where there is one.
  */
-export function yieldingPairs(own: BoundSet, above: readonly BoundSet[]): YieldingOfPair[] {
+export function yieldingPairs(own: BoundSet, above: readonly BoundSet[]) {
   const sets = [...above, own];
   return orderedPairs.flatMap((pair: Pair) => {
     const disordered = disorderedTypes(pair, sets);

@@ -123,10 +123,7 @@ async function whyAway(settings: Settings): Promise<string | undefined> {
 }
 
 /** NATS_USER and NATS_PASSWORD, else what the first address names. */
-function natsLogin({ nats_url: url, nats_user: user, nats_password: password }: Settings): {
-  readonly user: string;
-  readonly password: string;
-} {
+function natsLogin({ nats_url: url, nats_user: user, nats_password: password }: Settings) {
   if (user !== null) return { user, password: password ?? '' };
   const first = new URL(url!.split(',')[0]!);
   return {

@@ -73,14 +73,6 @@ interface Peer {
   askedAt: number;
 }
 
-/** A packet of a node of Strata's to this process that has not arrived before. */
-interface Accepted {
-  readonly peer: Peer;
-  readonly message: Buffer;
-  /** It was for every node, so that it proves nothing about when it was sent. */
-  readonly isForAll: boolean;
-}
-
 /** What may be sent to every node at once. */
 const broadcastCommands: ReadonlySet<string> = new Set([
   'DISCOVER',
@@ -120,7 +112,11 @@ class Peers {
     return this.#proved.get(nodeId);
   }
 
-  accept(envelope: Envelope, packet: Buffer, command: string): Accepted | undefined {
+  /**
+   * Undefined for what is no packet to this process, or has arrived before. One that was for every
+   * node proves nothing about when it was sent.
+   */
+  accept(envelope: Envelope, packet: Buffer, command: string) {
     const isForAll = envelope.receiver === everyNode;
     if (isForAll ? !broadcastCommands.has(command) : envelope.receiver !== this.#processId)
       return undefined;

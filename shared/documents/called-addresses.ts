@@ -36,17 +36,11 @@ export function withAddressProblems(
   return all;
 }
 
-interface Address {
-  /** JSON Pointer. */
-  readonly path: string;
-  readonly url: string;
-}
-
 /**
  * Every address in a document, or in whatever was sent as one or as a merge patch of one. A masked
  * one is not known here.
  */
-const addressesOf = (schema: TSchema, document: unknown): Address[] =>
+const addressesOf = (schema: TSchema, document: unknown) =>
   markedTexts(schema, document)
     .filter(({ isCalled, text }) => isCalled && text !== mask)
     .map(({ path, text }) => ({ path: pointerTo(path), url: text }));

@@ -47,15 +47,8 @@ export interface Node {
   readonly metrics: Registry;
 }
 
-export interface NodeParts {
-  readonly options: BrokerOptions;
-  readonly coherence: Coherence;
-  readonly metrics: Registry;
-  readonly log: Logger;
-}
-
 /** A node that is not started yet: its broker's options and the parts that these refer to. */
-export function nodeOptions(given: NodeOptions): NodeParts {
+export function nodeOptions(given: NodeOptions) {
   const { settings, commits, derivedReads = {}, about } = given;
   const { current } = settings;
   const log = createLog(current);

@@ -53,13 +53,7 @@ interface LifecycleOptions extends NodeNeeds {
   readonly log: Logger;
 }
 
-export interface NodeLifecycle {
-  readonly middleware: Middleware;
-  /** To be called after each commit on this node. */
-  readonly onCommitted: () => void;
-}
-
-export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
+export function nodeLifecycle(options: LifecycleOptions) {
   const { settings, commits, connections, silent = false, coherence, bus, log } = options;
   const { node_id: nodeId, coherence_fence_ms: fenceMs } = settings.current;
   // One process polls for itself alone.
@@ -105,7 +99,7 @@ export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
         clearInterval(pruning);
         await Promise.all([relay?.stop(), coherence.stop()]);
       },
-    },
+    } satisfies Middleware,
     onCommitted: () => relay?.wake(),
   };
 }

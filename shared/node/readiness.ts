@@ -98,16 +98,7 @@ async function assessNode(options: ReadinessOptions): Promise<Readiness> {
   return { status: canAnswer ? 'degraded' : 'not_ready', checks };
 }
 
-interface OtherNodes {
-  /** Whether a role that is called can be, by name; without those that this node hosts itself. */
-  readonly roles: Health;
-  /** What no node of its role has done yet, each as false. */
-  readonly unfinished: Health;
-  /** Whether any of those that have a database reaches it; nothing where none says. */
-  readonly database: Health;
-}
-
-async function askOthers({ broker, roles }: ReadinessOptions): Promise<OtherNodes> {
+async function askOthers({ broker, roles }: ReadinessOptions) {
   const elsewhere = calledElsewhere(roles);
   const nodes = nodesOf(broker).filter(
     ({ self, services }) => !self && elsewhere.some((name) => services.includes(name)),
@@ -127,8 +118,11 @@ async function askOthers({ broker, roles }: ReadinessOptions): Promise<OtherNode
   );
   const databases = answered.flatMap(({ health }) => health?.database ?? []);
   return {
+    /** Whether a role that is called can be, by name; without those that this node hosts itself. */
     roles: Object.fromEntries(callable),
+    /** What no node of its role has done yet, each as false. */
     unfinished: Object.fromEntries(unfinished.map((work) => [work, false])),
+    /** Whether any of those that have a database reaches it; nothing where none says. */
     database: databases.length === 0 ? {} : { database: databases.some(Boolean) },
   };
 }

@@ -7,12 +7,6 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { deriveKey, type SecretKeys } from './derived-keys.ts';
 
-export interface ParsedApiKey {
-  /** The id of the key's row, a UUID. */
-  readonly id: string;
-  readonly secret: string;
-}
-
 const start = 'strata_';
 const form = /^strata_([0-9a-f]{32})_([0-9a-f]{64})([0-9a-f]{8})$/;
 
@@ -33,7 +27,7 @@ export function newApiKey(id: string): { key: string; secret: string } {
 }
 
 /** Null for what cannot be a key of ours: nothing needs to be looked up for it. */
-export function parseApiKey(text: string): ParsedApiKey | null {
+export function parseApiKey(text: string) {
   const [, hexId, secret, sum] = form.exec(text) ?? [];
   if (!hexId || !secret || sum !== checksum(hexId, secret)) return null;
   return { id: withDashes(hexId), secret };

@@ -42,14 +42,8 @@ export function signNote(text: string, signers: readonly NoteSigner[]): string {
   return `${text}\n${lines.join('')}`;
 }
 
-interface Verifier {
-  readonly name: string;
-  readonly id: Buffer;
-  readonly key: KeyObject;
-}
-
 /** Throws where the text is no verifier key of Ed25519, or its id is not that of its key. */
-function verifierOf(verifierKey: string): Verifier {
+function verifierOf(verifierKey: string) {
   const [, name = '', id = '', encoded = ''] =
     /^([^+\s]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+=*)$/.exec(verifierKey) ?? [];
   const bytes = Buffer.from(encoded, 'base64');

@@ -6,13 +6,7 @@
 /** Scheme and login, hosts, and what comes after them. */
 const parts = /^(postgres(?:ql)?:\/\/(?!$)(?:[^/?#\s]*@)?)([^@/?#\s]*)([/?#]\S*)?$/;
 
-interface Parts {
-  readonly login: string;
-  readonly hosts: readonly string[];
-  readonly rest: string;
-}
-
-function partsOf(url: string): Parts | undefined {
+function partsOf(url: string) {
   const found = parts.exec(url);
   if (!found) return undefined;
   const [, login = '', hosts = '', rest = ''] = found;

@@ -70,12 +70,6 @@ export function liveSettings(
   };
 }
 
-export interface FirstSettings {
-  readonly settings: LiveSettings;
-  /** Embedded mode wrote a SECRET_KEY of its own just now. */
-  readonly madeSecretKey: boolean;
-}
-
 /**
  * The settings that a node starts with; `isPart`: there are other roles than these. Throws
  * SettingsInvalid, and then leaves no key behind.
@@ -83,7 +77,7 @@ export interface FirstSettings {
 export function firstSettings(
   roles: readonly HostedRole[],
   { isPart }: { readonly isPart: boolean },
-): FirstSettings {
+) {
   const loaded = loadSettings(readEnvironment(), { roles, isPart });
   const pinned = { NODE_ID: loaded.node_id };
   if (!isEmbedded(loaded) || loaded.secret_key !== null)

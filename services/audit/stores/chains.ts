@@ -13,7 +13,6 @@ import {
   platformChain,
   type Attested,
   type Break,
-  type Link,
   type Position,
 } from '../../../shared/security/audit-chain.ts';
 import { CheckpointComparison } from '../../../shared/security/audit-checkpoint.ts';
@@ -256,12 +255,6 @@ const brokenAt = (events: number, broken: Break): Proof => ({
 const pageEvents = 100;
 const pageBytes = 128 * 1024;
 
-interface Page {
-  readonly links: Link[];
-  readonly bytes: number;
-  readonly isLast: boolean;
-}
-
 /** What the chain tells of its purged events after one number and until another. */
 async function readAttested(
   manager: EntityManager,
@@ -284,7 +277,7 @@ async function readAttested(
 const bytesBeside = 500;
 
 /** One event after the other, so that no more are looked at than the page has. */
-async function readLinks(manager: EntityManager, chain: string, after: number): Promise<Page> {
+async function readLinks(manager: EntityManager, chain: string, after: number) {
   const rows = await manager.query<(EventRow & { bytes: number; total: number })[]>(
     `WITH RECURSIVE page AS (
        (SELECT e.*, b.bytes, b.bytes AS total, 1 AS place

@@ -121,12 +121,6 @@ export const unknownPast: ReadonlySet<string> = new Set([
   'before_history',
 ]);
 
-interface Past {
-  readonly sources: Sources;
-  /** When the later of the two revisions was made, by the database's clock. */
-  readonly madeAt: number;
-}
-
 /**
  * Undefined where either revision is none of those that history can still show, or was lost by a
  * restore; and where something was withdrawn or purged since. Anyone can name a revision, so naming
@@ -136,7 +130,7 @@ interface Past {
 async function inPast(
   params: ParamsOf<'config-resolver.past-digests'>,
   request: Pick<Request, 'call'>,
-): Promise<Past | undefined> {
+) {
   const { tenant_id, tenant: revision, platform } = params;
   if (revision === 0) return undefined;
   const after = { tenant_id, after: revision - 1, limit: 1 };
@@ -151,6 +145,7 @@ async function inPast(
     const now = await request.call('tenant-config.moment', { tenant_ids: [] });
     // Of an older revision of the platform the time is not asked for: earlier than it was is safe.
     const ofPlatform = now.platform === platform ? now.platform_changed_at : 0;
+    // When the later of the two was made, by the database's clock.
     return { sources, madeAt: Math.max(Date.parse(made.changed_at), ofPlatform) };
   } catch (error) {
     if (unknownPast.has(codeOf(error))) return undefined;

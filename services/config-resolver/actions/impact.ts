@@ -71,24 +71,11 @@ function fingerprintWith(before: string, said: TenantSaid): string {
   return createHash('sha256').update(before).update(JSON.stringify(documents)).digest('base64url');
 }
 
-interface Looked {
-  readonly items: ImpactItem[];
-  readonly position: Position;
-  /** All items have been told. */
-  readonly isEnd: boolean;
-  /** Tenants that changed since the caller looked. */
-  readonly moved: string[];
-}
-
 /**
  * Goes through the tenants until the page is full and all of them are counted, or the time is over.
+ * Answers also whether all items have been told, and which tenants changed since the caller looked.
  */
-async function look(
-  asked: Asked,
-  impacts: ImpactsBySide,
-  base: string,
-  request: Request,
-): Promise<Looked> {
+async function look(asked: Asked, impacts: ImpactsBySide, base: string, request: Request) {
   const { tenant, since, cursor, limit = defaultItems, only_digest: onlyDigest = false } = asked;
   const position = cursor === undefined ? beginning(base, asked.keys) : decode(cursor, base);
   const until = performance.now() + patienceMs;

@@ -59,13 +59,6 @@ interface TenantContext {
 
 type Item = Omit<ImpactItem, 'tenant_id' | 'tenant_name'>;
 
-/** What changes in one context. */
-interface Found {
-  readonly items: readonly Item[];
-  /** Stored documents that would newly be refused, where this context is theirs. */
-  readonly invalid: number;
-}
-
 /** What a context's values are by both sides, in the order of the keys. */
 interface Sides {
   readonly before: readonly DecidedValue[];
@@ -264,9 +257,10 @@ export class Impacts {
     { context, agent, service, serviceType }: TenantContext,
     { before, after, changed, problems: ofDocument }: Sides,
     ofTenant: ProblemsOfTenant,
-  ): Found {
+  ) {
     const hasDocument = agent !== null || service !== null;
     const problems = hasDocument ? ofDocument : problemsFor(serviceType, ofTenant);
+    // Where this context is that of a stored document.
     const invalid = ofDocument.length > 0 ? 1 : 0;
     if (changed.length === 0 && problems.length === 0) return { items: [], invalid };
     const messages = new Map<string, string>();

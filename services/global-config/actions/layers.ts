@@ -43,13 +43,6 @@ interface LayerDocuments {
   readonly rollouts: readonly RolloutInLayers[];
 }
 
-/** Past layers as readers may see them now. */
-interface ShownLayers {
-  readonly layers: LayerDocuments;
-  /** Whether an entry that was there at that time was withdrawn since and is missing. */
-  readonly withheld: boolean;
-}
-
 /** With all service types unless only some are wanted. */
 async function currentLayers(
   manager: EntityManager,
@@ -107,12 +100,8 @@ async function layersAt(
   };
 }
 
-/** Without the entries that were public then and made private since. */
-async function shownNow(
-  manager: EntityManager,
-  layers: LayerDocuments,
-  revision: number,
-): Promise<ShownLayers> {
+/** Without the entries that were public then and made private since; `withheld` where there are any. */
+async function shownNow(manager: EntityManager, layers: LayerDocuments, revision: number) {
   const reverted = await withdrawnByRevert(manager, layers.rollouts, revision);
   const withdrawn = new Set([...(await withdrawnSince(manager, revision)), ...reverted]);
   const entries = layers.entries.filter(({ document }) => !withdrawn.has(document.config_key));

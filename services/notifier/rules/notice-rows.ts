@@ -7,15 +7,8 @@ import type { ApprovalNotice, ChangeSetStepped } from './notice-words.ts';
 /** A text, or a name with its value. */
 export type NoticeRow = string | readonly [name: string, value: string];
 
-export interface ApprovalRows {
-  readonly facts: readonly NoticeRow[];
-  /** Goes before what is said of it; each kind of message has another room for it. */
-  readonly resource: string | undefined;
-  readonly said: readonly NoticeRow[];
-}
-
 /** Without the title. */
-export function approvalRows({ type, data }: ApprovalNotice): ApprovalRows {
+export function approvalRows({ type, data }: ApprovalNotice) {
   const facts: NoticeRow[] = [
     ['Action', data.action],
     ['Risk', data.risk_level],
@@ -38,6 +31,7 @@ export function approvalRows({ type, data }: ApprovalNotice): ApprovalRows {
   }
   const { resource } = data;
   if (resource == null) return { facts, resource: undefined, said };
+  // Goes before what is said of it; each kind of message has another room for it.
   const text = typeof resource === 'string' ? resource : readableJson(resource);
   return { facts, resource: text, said };
 }

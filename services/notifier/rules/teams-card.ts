@@ -27,35 +27,17 @@ interface TextBlock {
   readonly type: 'RichTextBlock';
   readonly inlines: readonly TextRun[];
 }
-export interface AdaptiveCard {
-  readonly $schema: 'http://adaptivecards.io/schemas/adaptive-card.json';
-  readonly type: 'AdaptiveCard';
-  readonly version: '1.4';
-  readonly body: readonly TextBlock[];
-  readonly actions?: readonly {
-    readonly type: 'Action.OpenUrl';
-    readonly title: string;
-    readonly url: string;
-  }[];
-}
-export interface TeamsMessage {
-  readonly type: 'message';
-  readonly attachments: readonly [
-    {
-      readonly contentType: 'application/vnd.microsoft.card.adaptive';
-      readonly content: AdaptiveCard;
-    },
-  ];
-}
+export type TeamsMessage = ReturnType<typeof teamsMessage>;
+export type AdaptiveCard = TeamsMessage['attachments'][number]['content'];
 
 /** In bytes of JSON; Teams refuses messages of more than 28 KB. */
 const longestMessage = 26_000;
 const longestText = 6000;
 
 /** `page` is where the button leads: the one thing that can be done in the card. */
-export function teamsMessage(notice: ChatNotice, page: string | undefined): TeamsMessage {
+export function teamsMessage(notice: ChatNotice, page: string | undefined) {
   const isAsking = asksForDecision(notice.type) || notice.type === 'changeset.submitted';
-  const content: AdaptiveCard = {
+  const content = {
     $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
     type: 'AdaptiveCard',
     version: '1.4',
@@ -65,9 +47,9 @@ export function teamsMessage(notice: ChatNotice, page: string | undefined): Team
         { type: 'Action.OpenUrl', title: isAsking ? 'Review and decide' : 'Open', url: page },
       ],
     }),
-  };
+  } as const;
   const contentType = 'application/vnd.microsoft.card.adaptive';
-  return { type: 'message', attachments: [{ contentType, content }] };
+  return { type: 'message', attachments: [{ contentType, content }] } as const;
 }
 
 function blocksOf(notice: ChatNotice): TextBlock[] {

@@ -27,17 +27,8 @@ export function requireApproval<Row extends ShownApproval>(row: Row | null): Row
   return row;
 }
 
-export interface LockedApproval {
-  readonly row: ApprovalRow;
-  readonly now: Date;
-}
-
 /** Whoever locks an approval first settles every race: the next one finds it decided. */
-export async function lockApproval(
-  manager: EntityManager,
-  tenantId: string,
-  id: string,
-): Promise<LockedApproval> {
+export async function lockApproval(manager: EntityManager, tenantId: string, id: string) {
   const locked = await lockRow(manager, ApprovalEntity, { id, tenant_id: tenantId });
   const row = requireApproval(locked);
   const now = await databaseTime(manager);

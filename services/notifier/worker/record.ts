@@ -16,16 +16,6 @@ const retryMs = 200;
 /** When what was refused is offered again. Its notice stays claimed, so that it is not sent again. */
 const asideMs = 30_000;
 
-export interface Recorder {
-  /** Resolves once the attempt is recorded, set aside, or given up on shutdown. Never rejects. */
-  readonly record: (ended: EndedAttempt) => Promise<void>;
-  /**
-   * On shutdown: gives up, from `time` (Date.now) on, what the database still does not take. Its
-   * claim ends by itself.
-   */
-  readonly giveUpAt: (time: number) => void;
-}
-
 export interface RecorderOptions {
   readonly db: DataSource;
   readonly worker: string;
@@ -34,7 +24,7 @@ export interface RecorderOptions {
   readonly onRecorded: (batch: readonly EndedAttempt[]) => void;
 }
 
-export function createRecorder({ db, worker, log, onRecorded }: RecorderOptions): Recorder {
+export function createRecorder({ db, worker, log, onRecorded }: RecorderOptions) {
   const waiting: EndedAttempt[] = [];
   let recording: Promise<void> | undefined;
   let deadline = Infinity;
@@ -81,6 +71,7 @@ export function createRecorder({ db, worker, log, onRecorded }: RecorderOptions)
     }
   }
 
+  /** Resolves once the attempt is recorded, set aside, or given up on shutdown. Never rejects. */
   async function record(ended: EndedAttempt): Promise<void> {
     waiting.push(ended);
     recording ??= recordWaiting();
@@ -89,7 +80,11 @@ export function createRecorder({ db, worker, log, onRecorded }: RecorderOptions)
 
   return {
     record,
-    giveUpAt(time) {
+    /**
+     * On shutdown: gives up, from `time` (Date.now) on, what the database still does not take. Its
+     * claim ends by itself.
+     */
+    giveUpAt(time: number): void {
       deadline = time;
     },
   };

@@ -130,13 +130,8 @@ const visitOf = ({ id, user_id, reason, created_at, until }: VisitRow) => ({
   until: until.toISOString(),
 });
 
-interface PlatformBounds {
-  readonly bounds: Bounds | null;
-  readonly isKnown: boolean;
-}
-
 /** Those of then, as far back as the history of the platform goes. */
-async function platformBoundsAt(at: string | undefined, request: Request): Promise<PlatformBounds> {
+async function platformBoundsAt(at: string | undefined, request: Request) {
   try {
     const question = { service_types: [], ...(at !== undefined && { as_of: at }) };
     const { bounds } = await request.call('global-config.layers', question);

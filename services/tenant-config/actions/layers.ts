@@ -144,22 +144,16 @@ async function refuseTooLarge(manager: EntityManager, tenantId: string): Promise
     );
 }
 
-interface Then {
-  readonly revision: number;
-  /** Null for now. */
-  readonly at: string | null;
-}
-
 /**
  * The revision that a caller means by `as_of`, which may be one to come or a moment, and its
- * moment.
+ * moment; null for now.
  */
 async function wantedRevision(
   manager: EntityManager,
   tenantId: string,
   asOf: number | string | undefined,
   newest: number,
-): Promise<Then> {
+) {
   if (asOf === undefined) return { revision: newest, at: null };
   if (typeof asOf === 'string') {
     const revision = await revisionAt(manager, tenantId, new Date(asOf));

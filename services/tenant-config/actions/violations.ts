@@ -152,12 +152,7 @@ interface Position {
 const keyOfRow = ({ tenant_id, id }: DocumentRow): string => `>${tenant_id}/${id}`;
 const keyForm = new RegExp(`^([0-3])(?:([>=])(${uuid})/([^/]{1,200})/([0-9]{1,9}))?$`);
 
-interface KeyBound {
-  readonly comparison: '>' | '>=';
-  readonly tenantId: string;
-  readonly id: string;
-}
-function keyBoundOf(key: string): KeyBound {
+function keyBoundOf(key: string) {
   const slash = key.indexOf('/');
   const comparison = key.startsWith('=') ? '>=' : '>';
   return { comparison, tenantId: key.slice(1, slash), id: key.slice(slash + 1) };

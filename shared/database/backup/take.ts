@@ -230,13 +230,8 @@ function written(directory: string, path: string, text: string): BackedUpFile {
   return { path, size: Buffer.byteLength(text), sha256 };
 }
 
-interface Tree {
-  readonly directories: readonly string[];
-  readonly files: readonly BackedUpFile[];
-}
-
 /** The control file is last: with it the copy is as new as its newest part. */
-async function copyTree(cluster: string, target: string): Promise<Tree> {
+async function copyTree(cluster: string, target: string) {
   const { directories, files } = await listTree(cluster);
   for (const each of directories) mkdirSync(join(target, each), { mode: 0o700 });
   const control = 'global/pg_control';

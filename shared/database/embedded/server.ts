@@ -13,11 +13,6 @@ import { environment, type ServerPaths, type Say } from './server-paths.ts';
 /** How long a start is tried again, and a server may give no answer. */
 const startMs = 60_000;
 
-export interface RunningServer {
-  readonly server: ChildProcess;
-  readonly port: number;
-}
-
 export const addressOf = (password: string, port: number, database: string): string =>
   `postgres://strata:${password}@127.0.0.1:${port}/${database}`;
 
@@ -30,7 +25,7 @@ export async function startServer(
   password: string,
   flags: readonly string[],
   say: Say,
-): Promise<RunningServer> {
+) {
   const giveUpAt = Date.now() + startMs;
   for (;;) {
     await stopLeftOver(paths.cluster, say);

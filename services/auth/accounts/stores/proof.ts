@@ -13,19 +13,12 @@ import { endSessionsOf } from '../../sessions/stores/sessions.ts';
 /** How an address was proved, as the audit event says it. */
 export type Proof = 'invitation' | 'password_reset' | 'sso';
 
-interface Ended {
-  /** Cache keys to be dropped with the change. */
-  readonly keys: readonly string[];
-  /** How many of each there were, for the audit event. */
-  readonly counts: Readonly<Record<string, number>>;
-}
-
 /**
  * Ends everything that the account can be entered with, inside the caller's change: password,
  * sessions, API keys, passkeys and links to identity providers. Links of the past that reset the
  * password are void with it. `user` is locked for the change.
  */
-export async function endCredentials(manager: EntityManager, user: UserRow): Promise<Ended> {
+export async function endCredentials(manager: EntityManager, user: UserRow) {
   const owned = { user_id: user.id };
   const sessionKeys = await endSessionsOf(manager, user.id);
   const apiKeyKeys = await endApiKeysOf(manager, user.id);
@@ -38,6 +31,7 @@ export async function endCredentials(manager: EntityManager, user: UserRow): Pro
   );
   return {
     keys: [...sessionKeys, ...apiKeyKeys],
+    /** How many of each there were, for the audit event. */
     counts: {
       passwords: user.password_hash === null ? 0 : 1,
       sessions: sessionKeys.length,

@@ -55,17 +55,6 @@ export interface VerifiedAssertion {
   readonly counter: number;
   readonly backedUp: boolean;
 }
-/** What the browser made, for a new row. */
-export type VerifiedCredential = Pick<
-  PasskeyRow,
-  | 'credential_id'
-  | 'public_key'
-  | 'counter'
-  | 'aaguid'
-  | 'transports'
-  | 'backup_eligible'
-  | 'backed_up'
->;
 
 /**
  * A backup-eligible credential may be synchronized between devices (Web Authentication Level
@@ -162,11 +151,7 @@ export function createRelyingParty(settings: () => Pick<Settings, 'frontend_orig
       }),
 
     /** Null for every reason not to trust the new credential. */
-    async verifyRegistration(
-      credential: RegistrationResponseJSON,
-      challenge: string,
-      log: Logger,
-    ): Promise<VerifiedCredential | null> {
+    async verifyRegistration(credential: RegistrationResponseJSON, challenge: string, log: Logger) {
       const result = await nullWhereRefused(log, async () => {
         requireSupportedAttestation(credential);
         const verified = await verifyRegistrationResponse({

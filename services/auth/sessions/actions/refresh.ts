@@ -9,7 +9,6 @@ import {
   refreshHash,
   successorOf,
   successorStoredAs,
-  type Verdict,
 } from '../rules/refresh-tokens.ts';
 import { RefreshEntity, SessionEntity, type RefreshRow, type SessionRow } from '../../schema.ts';
 import type { AuthParts } from '../../parts.ts';
@@ -18,14 +17,6 @@ import { databaseTime } from '../../stores/clock.ts';
 import { endSessions, rotateRefreshToken } from '../stores/sessions.ts';
 import type { Membership } from '../../accounts/rules/memberships.ts';
 import { findUser } from '../../accounts/stores/users.ts';
-
-interface Exchange {
-  readonly verdict: Verdict;
-  /** Null where the token is unknown. */
-  readonly session: SessionRow | null;
-  /** What to continue with; undefined where nothing is given out. */
-  readonly successor?: string | undefined;
-}
 
 export function refreshActions({ db, settings, signIn }: AuthParts) {
   const findToken = (manager: EntityManager, hash: string): Promise<RefreshRow | null> =>
@@ -44,8 +35,8 @@ export function refreshActions({ db, settings, signIn }: AuthParts) {
     return session ? call('tenant-config.members.of', { user_id: session.user_id }) : [];
   }
 
-  /** Judges the token, and rotates it where it is unused. */
-  async function exchange(manager: EntityManager, presented: string): Promise<Exchange> {
+  /** Judges the token, and rotates it where it is unused. The successor is what to continue with. */
+  async function exchange(manager: EntityManager, presented: string) {
     const hash = refreshHash(presented);
     const session = await lockSessionOf(manager, hash);
     // Read again under the session's lock: another request may have used the token meanwhile.
