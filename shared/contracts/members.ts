@@ -81,7 +81,7 @@ const Membership = StrictObject({
 });
 
 const memberPath = { ...tenantPath, user_id: UserId };
-interface MemberAddress {
+export interface MemberAddress {
   readonly tenant_id: string;
   readonly user_id: string;
 }

@@ -44,7 +44,7 @@ const Description = Nullable(Line(500, 'What it is for'));
 
 const accounts = '/tenants/{tenant_id}/service-accounts';
 const accountPath = { ...tenantPath, account_id: described(Uuid, "The service account's id") };
-interface AccountAddress {
+export interface AccountAddress {
   readonly tenant_id: string;
   readonly account_id: string;
 }

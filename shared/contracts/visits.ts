@@ -17,6 +17,7 @@ import {
   UserId,
   Uuid,
 } from './fields.ts';
+import type { MemberAddress } from './members.ts';
 import { memberScope } from './revision-scopes.ts';
 import type { TenantRole } from './roles.ts';
 import { SignInPolicy } from './sign-in-policy.ts';
@@ -40,11 +41,7 @@ export type Visit = Static<typeof Visit>;
 const visitPath = { ...tenantPath, visit_id: described(Uuid, "The visit's id") };
 const hosts = { level: 'tenant_or_platform', roles: ['tenant_admin'] } as const satisfies Access;
 
-interface VisitorAddress {
-  readonly tenant_id: string;
-  readonly user_id: string;
-}
-export const visitKey = ({ tenant_id, user_id }: VisitorAddress): string =>
+export const visitKey = ({ tenant_id, user_id }: MemberAddress): string =>
   `visit_${tenant_id}_${user_id}`;
 
 export const visitContracts = {

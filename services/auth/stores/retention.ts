@@ -4,15 +4,10 @@
  * be accepted.
  */
 import type { EntityManager } from 'typeorm';
+import type { MemberAddress } from '../../../shared/contracts/members.ts';
 import type { Sweep } from '../../../shared/database/sweeper.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { findErasing } from './erasure.ts';
-
-/** Whom somebody invited, and into what. */
-export interface Invited {
-  readonly tenant_id: string;
-  readonly user_id: string;
-}
 
 /** Of a session: when it ended or will end. There is an index on exactly this. */
 const sessionEnd = 'LEAST(revoked_at, expires_at)';
@@ -69,10 +64,10 @@ export const removeEndedSessions =
  * behind goes before it: `release` does that, and may be repeated.
  */
 export const removeExpiredInvitations =
-  (settings: () => Settings, release: (invited: Invited) => Promise<void>): Sweep =>
+  (settings: () => Settings, release: (invited: MemberAddress) => Promise<void>): Sweep =>
   async (manager: EntityManager, most) => {
     const days = settings().session_retention_days;
-    const expired = await manager.query<(Invited & { id: string })[]>(
+    const expired = await manager.query<(MemberAddress & { id: string })[]>(
       `WITH expired AS (
          SELECT id, tenant_id, user_id FROM auth.invitations
          WHERE expires_at < now() - make_interval(days => $1) ORDER BY expires_at LIMIT $2

@@ -11,6 +11,7 @@ import {
   recordEvents,
   type EventDraft,
 } from '../../../../shared/commits/commit.ts';
+import type { MemberAddress } from '../../../../shared/contracts/members.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../../shared/documents/paging.ts';
 import { StrataError } from '../../../../shared/errors.ts';
@@ -27,7 +28,6 @@ import { beginErasure, endErasure, lockUnclaimed } from '../../stores/erasure.ts
 import { endCredentials } from '../stores/proof.ts';
 import { accountsAt } from '../stores/status-history.ts';
 import { endInvitationLinks } from '../../invitations/stores/invitations.ts';
-import type { Invited } from '../../stores/retention.ts';
 import { endSessionsOf, openSessionsOf } from '../../sessions/stores/sessions.ts';
 import { sessionView } from '../../sessions/rules/session-view.ts';
 import { issuersKnowing } from '../../single-sign-on/stores/sso-identities.ts';
@@ -86,7 +86,7 @@ export async function finishErasure(db: DataSource, call: Call, id: string): Pro
 export async function releaseInvited(
   db: DataSource,
   call: Call,
-  { tenant_id, user_id }: Invited,
+  { tenant_id, user_id }: MemberAddress,
   days: number,
 ): Promise<void> {
   await call('tenant-config.members.lapse', { tenant_id, user_id });

@@ -25,7 +25,7 @@ import { ownSessionOf } from '../../sessions/rules/own-session.ts';
 import { ApiKeyEntity, WorkloadTrustEntity } from '../../schema.ts';
 import { requireOpenSession } from '../../sessions/stores/sessions.ts';
 import { databaseTime, hasPassed } from '../../stores/clock.ts';
-import type { AccountAddress } from '../../workload/rules/trust-rules.ts';
+import type { AccountAddress } from '../../../../shared/contracts/service-accounts.ts';
 import { endUnlessAccepted } from '../tenant-policy.ts';
 
 const keysOf = ({ tenant_id, account_id: account }: AccountAddress) => ({

@@ -25,6 +25,7 @@ import {
   type WorkloadIssuer,
 } from '../../../../shared/contracts/auth-workload.ts';
 import type { KeyScope } from '../../../../shared/contracts/roles.ts';
+import type { AccountAddress } from '../../../../shared/contracts/service-accounts.ts';
 import type { ParamsOf } from '../../../../shared/contracts/index.ts';
 import { codeOf, ifFound, invalid, StrataError } from '../../../../shared/errors.ts';
 import { synchronizedNow } from '../../../../shared/process/synchronized-clock.ts';
@@ -33,13 +34,7 @@ import type { AuthParts } from '../../parts.ts';
 import { recordEvent } from '../../stores/audit-events.ts';
 import { isFirstUse } from '../../stores/taken-once.ts';
 import { clockTolerance, readSubjectToken, type SubjectToken } from '../rules/subject-token.ts';
-import {
-  accountIn,
-  nameOf,
-  soleAudience,
-  trusts,
-  type AccountAddress,
-} from '../rules/trust-rules.ts';
+import { accountIn, nameOf, soleAudience, trusts } from '../rules/trust-rules.ts';
 import { findIssuers, findTrust } from '../stores/trust.ts';
 
 type Asked = ParamsOf<'auth.token.exchange'>['body'];

@@ -6,15 +6,11 @@ import {
   type NewTrustRule,
   type TrustRule,
 } from '../../../../shared/contracts/auth-workload.ts';
+import type { AccountAddress } from '../../../../shared/contracts/service-accounts.ts';
 import type { Problem } from '../../../../shared/errors.ts';
 import { pointerToken } from '../../../../shared/schema/json-pointer.ts';
 import { uuid } from '../../../../shared/schema/uuid.ts';
 import { documentProblems } from '../../rules/narrowing.ts';
-
-export interface AccountAddress {
-  readonly tenant_id: string;
-  readonly account_id: string;
-}
 
 /** BASE_URL, as audiences name this Strata. */
 export const nameOf = (baseUrl: string): string => baseUrl.replace(/\/$/, '');

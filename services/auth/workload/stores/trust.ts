@@ -3,7 +3,7 @@ import type { EntityManager } from 'typeorm';
 import type { WorkloadIssuer } from '../../../../shared/contracts/auth-workload.ts';
 import { StrataError } from '../../../../shared/errors.ts';
 import { WorkloadIssuersEntity, WorkloadTrustEntity, type WorkloadTrustRow } from '../../schema.ts';
-import type { AccountAddress } from '../rules/trust-rules.ts';
+import type { AccountAddress } from '../../../../shared/contracts/service-accounts.ts';
 
 const noIssuers = { id: 1, revision: 0, issuers: [] as WorkloadIssuer[] };
 
