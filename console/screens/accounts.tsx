@@ -38,9 +38,7 @@ function All(): VNode {
   const [typed, setTyped] = useState(wanted);
   const [open, setOpen] = useState<Open>();
   const [said, setSaid] = useState<string>();
-  const find = (): void => {
-    setQuery({ q: typed.trim() });
-  };
+  const find = (): void => setQuery({ q: typed.trim() });
   const done = (says: string): void => {
     setOpen(undefined);
     setSaid(says);

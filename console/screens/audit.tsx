@@ -167,7 +167,7 @@ function detailsOf(event: AuditEvent): VNode {
 function Export(): VNode {
   const [says, setSays] = useState('');
   const { isBusy, problem, run } = useAction();
-  const begin = (): void => {
+  const begin = (): void =>
     void run(async () => {
       const { lines, isAll } = await linesOf(eventsAddress(), (soFar) =>
         setSays(`${soFar.toLocaleString()} events…`),
@@ -180,7 +180,6 @@ function Export(): VNode {
           : `The newest ${count} events are in the file. Narrow the time for older ones.`,
       );
     });
-  };
   return (
     <span>
       <ProblemBox problem={problem} />

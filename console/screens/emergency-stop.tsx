@@ -67,9 +67,6 @@ export function EmergencyStop({
     onChanged?.();
   };
   const reason = why.trim();
-  const begin = (): void => {
-    setReviewing('stop');
-  };
   return (
     <section class={`stop ${stop ? 'on' : ''}`} aria-label="Emergency stop">
       <h2>Emergency stop</h2>
@@ -105,7 +102,7 @@ export function EmergencyStop({
             on; those that run already are not ended.
           </p>
           {mayWrite && (
-            <Form class="inline" onSend={begin}>
+            <Form class="inline" onSend={() => setReviewing('stop')}>
               <input
                 name="why"
                 aria-label="Why automation is stopped"

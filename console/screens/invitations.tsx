@@ -17,14 +17,13 @@ const address = '/auth/invitations';
 export function Invitations(): VNode | null {
   const { data, problem, reload } = useList<Invitation>(address);
   const { isBusy, problem: refusal, run } = useAction();
-  const answer = (id: string, word: 'accept' | 'decline'): void => {
+  const answer = (id: string, word: 'accept' | 'decline'): void =>
     void run(async () => {
       await call('POST', `${address}/${id}/${word}`);
       reload();
       // Says which tenants one is a member of now.
       if (word === 'accept') await renew();
     });
-  };
   if (!problem && !data?.length) return null;
   return (
     <Section class="kind" title="Invitations">

@@ -204,9 +204,7 @@ function NewDocument({ kind }: { readonly kind: DocumentKind }): VNode {
   const [isOpen, setOpen] = useState(false);
   const [id, setId] = useState('');
   if (!isOpen) return <Button class="small" says="New…" onClick={() => setOpen(true)} />;
-  const begin = (): void => {
-    go(screenOf(kind, id.trim()));
-  };
+  const begin = (): void => go(screenOf(kind, id.trim()));
   return (
     <Form class="inline" onSend={begin}>
       <input

@@ -93,12 +93,11 @@ export function Members(): VNode {
     reload();
     void learnNames();
   };
-  const inviteAgain = ({ user_id: id, email }: Member): void => {
+  const inviteAgain = ({ user_id: id, email }: Member): void =>
     void again.run(async () => {
       await call('POST', `${address}/${id}/invite`);
       done(`${email} is sent another link. The previous one is no longer valid.`);
     });
-  };
   const actions = (member: Member): VNode => {
     const name = nameOfMember(member);
     return (

@@ -296,14 +296,13 @@ function Apply({
 }): VNode {
   const [reason, setReason] = useState('');
   const { isBusy, problem, run, forget } = useAction();
-  const apply = (): void => {
+  const apply = (): void =>
     void run(async () => {
       const why = reason.trim();
       const body = { digest, items, ...(why !== '' && { reason: why }) };
       const answer = await call<Applied>('POST', '/config/plan/apply', { body });
       onApplied(answer.body);
     });
-  };
   const hasMoved = problem?.code === 'precondition_failed';
   if (problem?.changeSet)
     return (

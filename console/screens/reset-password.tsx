@@ -15,13 +15,12 @@ export function ResetPassword({ token }: { readonly token: string | undefined })
   useEffect(() => {
     document.title = 'New password · Strata';
   }, []);
-  const reset = (): void => {
+  const reset = (): void =>
     void run(async () => {
       await send('POST', '/auth/password/reset', { body: { token, new_password: typed.password } });
       notice.value = 'The password is changed, and every session has ended. Sign in with it.';
       go('', { replace: true });
     });
-  };
   if (token === undefined)
     return (
       <main class="narrow">

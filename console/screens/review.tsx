@@ -104,7 +104,7 @@ export function ReviewAndPublish(review: Review): VNode {
     await call(method, path, { ...sent, headers: { ...headers, ...said, ...more } });
     onPublished();
   };
-  const publish = (): void => {
+  const publish = (): void =>
     void run(async () => {
       try {
         await write();
@@ -114,7 +114,6 @@ export function ReviewAndPublish(review: Review): VNode {
         onOutdated(problem);
       }
     });
-  };
   const changes = trial.data?.changes ?? [];
   /** Nothing is lost by leaving: what was edited is in the plan. */
   const plan = (): void => {

@@ -64,9 +64,8 @@ function SignInForm(): VNode {
     notice.value = undefined;
     void run(work, way);
   };
-  const withPassword = (): void => {
+  const withPassword = (): void =>
     attempt('password', () => signIn({ ...typed, ...inSameTenant() }));
-  };
   if (isAsking) return <ForgotForm email={typed.email} onDone={() => setAsking(false)} />;
   return (
     <Form onSend={withPassword}>
@@ -120,12 +119,11 @@ function ForgotForm({
   const [email, setEmail] = useState(given);
   const { problem, run } = useAction();
   const [isSent, setSent] = useState(false);
-  const ask = (): void => {
+  const ask = (): void =>
     void run(async () => {
       await send('POST', '/auth/password/forgot', { body: { email } });
       setSent(true);
     });
-  };
   if (isSent)
     return (
       <div>
