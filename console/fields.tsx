@@ -58,6 +58,11 @@ export const Field = ({
   </label>
 );
 
+/** A password that is to hold from now on, which browsers offer to make. */
+export const NewPassword = (properties: ComponentProps<typeof Field>): VNode => (
+  <Field type="password" autocomplete="new-password" required minlength={12} {...properties} />
+);
+
 /**
  * Binds fields to values by their names; a form that has several of the same kind ends the names of
  * its fields differently. The cast: a name that is computed says no longer whose it is.

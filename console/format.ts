@@ -45,13 +45,6 @@ export function timeAgo(at: string, now = Date.now()): string {
   return localTime(at);
 }
 
-/** What was at a place and what is; absent where there was nothing, or is none. */
-export interface Change {
-  readonly path: string;
-  readonly before?: unknown;
-  readonly after?: unknown;
-}
-
 /** A merge patch (RFC 7396) that sets what is at a place; null removes it. */
 export const settingAt = (pointer: string, value: unknown): unknown =>
   namesOf(pointer).reduceRight<unknown>(

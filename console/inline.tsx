@@ -92,6 +92,13 @@ export const Time = ({
     </time>
   );
 
+/** The same, smaller, beside what it is the time of. */
+export const FineTime = ({ at }: { readonly at: string | null | undefined }): VNode => (
+  <span class="fine">
+    <Time at={at} />
+  </span>
+);
+
 /** When what holds for a while ends, or ended, where it does not hold still. */
 export function Ends({
   at,

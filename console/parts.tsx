@@ -4,7 +4,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { parameter, setQuery } from './address.ts';
 import type { Problem } from './api.ts';
-import type { Change } from './format.ts';
+import type { Difference } from '../shared/schema/diff.ts';
 import { goBackTo, focusTargetOf } from './focus.ts';
 import { Button, Value } from './inline.tsx';
 import { directionOf, nextOrder } from './sorting.ts';
@@ -58,6 +58,19 @@ export const Loading = ({ says = 'Loading…' }: { readonly says?: string }): VN
 
 export const Empty = ({ children }: { readonly children?: ComponentChildren }): VNode => (
   <p class="empty">{children}</p>
+);
+
+/** Lines of their own, which scroll where there are many, also by keyboard. */
+export const TextBlock = ({
+  text,
+  label,
+}: {
+  readonly text: string;
+  readonly label?: string;
+}): VNode => (
+  <pre tabindex={0} aria-label={label}>
+    <code>{text}</code>
+  </pre>
 );
 
 /** A table that scrolls by itself where the page is narrower, also by keyboard. */
@@ -239,10 +252,10 @@ const mostChanges = 200;
  * What differs, before and after, each marked by a sign as well as by its colour. Of very many,
  * some at a time.
  */
-export function Changes({ changes }: { readonly changes: readonly Change[] }): VNode {
+export function Changes({ changes }: { readonly changes: readonly Difference[] }): VNode {
   const [most, setMost] = useState(mostChanges);
   if (changes.length === 0) return <p class="empty">Nothing changes.</p>;
-  const side = (change: Change, name: 'before' | 'after'): VNode => (
+  const side = (change: Difference, name: 'before' | 'after'): VNode => (
     <td class={name}>
       {name in change ? (
         <Value value={change[name]} longest={400} />

@@ -6,7 +6,7 @@ import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { go, hrefOf } from '../address.ts';
 import { useAction } from '../action.ts';
-import { Field, useFields } from '../fields.tsx';
+import { NewPassword, useFields } from '../fields.tsx';
 import { Button } from '../inline.tsx';
 import { ProblemBox } from '../parts.tsx';
 import { signIn } from '../session.ts';
@@ -42,14 +42,7 @@ export function AcceptInvitation({ token }: { readonly token: string | undefined
       <h1>You are invited</h1>
       <form onSubmit={(event: Event) => accept(event, true)}>
         <ProblemBox problem={problem} />
-        <Field
-          label="Choose a password"
-          type="password"
-          autocomplete="new-password"
-          required
-          minlength={12}
-          {...field('password')}
-        />
+        <NewPassword label="Choose a password" {...field('password')} />
         <p class="fine">12 characters at least, and not a common one.</p>
         <Button type="submit" says="Accept and sign in" isBusy={isBusy} />
         <p class="fine">

@@ -10,7 +10,7 @@ import { useAction } from '../action.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { useList } from '../loading.ts';
-import { Field, Form, useFields } from '../fields.tsx';
+import { Field, Form, NewPassword, useFields } from '../fields.tsx';
 import { RowButton, Table, Waiting, Notice } from '../lists.tsx';
 import { Button, Time } from '../inline.tsx';
 import { Empty, Heading, ProblemBox, Section } from '../parts.tsx';
@@ -229,12 +229,8 @@ function ChangePassword(): VNode {
           required
           {...field('current_password')}
         />
-        <Field
+        <NewPassword
           label="New password"
-          type="password"
-          autocomplete="new-password"
-          required
-          minlength={12}
           {...field('new_password')}
           hint="12 characters at least, and not a common one."
         />

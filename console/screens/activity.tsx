@@ -7,6 +7,7 @@ import { longJson } from '../format.ts';
 import { useGet } from '../loading.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { Time } from '../inline.tsx';
+import { TextBlock } from '../parts.tsx';
 
 type Events = ResultOf<'audit.activity'>;
 
@@ -33,9 +34,7 @@ export function Activity(): VNode {
             ({ payload }) => (
               <details>
                 <summary>Details</summary>
-                <pre tabindex={0}>
-                  <code>{longJson(payload)}</code>
-                </pre>
+                <TextBlock text={longJson(payload)} />
               </details>
             ),
           ],

@@ -12,7 +12,7 @@ import { useLiveApprovals, useLoaded, useGet } from '../loading.ts';
 import { Field, FilterField, Filters, fitting, SelectField } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
 import { Button, Link, Risk, Said, State, stateTitle, Strong, Time, Who } from '../inline.tsx';
-import { Empty, Fact, Heading, ProblemBox, Section } from '../parts.tsx';
+import { Empty, Fact, Heading, ProblemBox, Section, TextBlock } from '../parts.tsx';
 import { setsForMe, useWhatWaits } from '../inbox.ts';
 import { decides, user } from '../session.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
@@ -201,18 +201,14 @@ function Facts({ approval }: { readonly approval: Approval }): VNode {
             {typeof resource === 'string' ? (
               <code>{resource}</code>
             ) : (
-              <pre tabindex={0} aria-label="Resource">
-                <code>{longJson(resource)}</code>
-              </pre>
+              <TextBlock label="Resource" text={longJson(resource)} />
             )}
           </Fact>
         )}
       </dl>
       {metadata !== null && (
         <Section title="Parameters">
-          <pre tabindex={0} aria-label="Parameters of the action">
-            <code>{longJson(metadata)}</code>
-          </pre>
+          <TextBlock label="Parameters of the action" text={longJson(metadata)} />
         </Section>
       )}
       {happens && (

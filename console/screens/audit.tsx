@@ -13,7 +13,7 @@ import { longJson } from '../format.ts';
 import { useGet } from '../loading.ts';
 import { type Cells, OpenTable, Pager, Waiting } from '../lists.tsx';
 import { Button, Time, Who } from '../inline.tsx';
-import { Fact, Heading, ProblemBox, TypedField } from '../parts.tsx';
+import { Fact, Heading, ProblemBox, TextBlock, TypedField } from '../parts.tsx';
 import { nameOf } from '../people.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
 import { AuditPresets } from './audit-presets.tsx';
@@ -156,9 +156,7 @@ function detailsOf(event: AuditEvent): VNode {
         <Fact name="At" says={<code>{event.occurred_at}</code>} />
         <Fact name="Hash" says={<code>{event.hash}</code>} />
       </dl>
-      <pre tabindex={0} aria-label="Details">
-        <code>{longJson(payload)}</code>
-      </pre>
+      <TextBlock label="Details" text={longJson(payload)} />
     </>
   );
 }

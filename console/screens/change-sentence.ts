@@ -1,6 +1,7 @@
 /** A change of a document in a plain sentence: what became of which value, and for what. */
 import { namesOf } from '../../shared/schema/json-pointer.ts';
-import { shortJson, type Change } from '../format.ts';
+import type { Difference } from '../../shared/schema/diff.ts';
+import { shortJson } from '../format.ts';
 
 /** Parts of a path that say where a value counts, and are no name of it. */
 const places: ReadonlyMap<string | undefined, string> = new Map([
@@ -33,7 +34,7 @@ export function subjectOf(path: string): string {
 }
 
 /** Such as "lowered max_cost_impact_auto for cloud_run from 8 to 2". */
-export function sentenceOf({ path, before, after }: Change): string {
+export function sentenceOf({ path, before, after }: Difference): string {
   if (path === '') return before === undefined ? 'made all of it' : 'removed all of it';
   const subject = subjectOf(path);
   const shown = (value: unknown): string => shortJson(value, longestMembers);

@@ -8,7 +8,7 @@ import { hrefOf } from '../address.ts';
 import { localTime } from '../format.ts';
 import { Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLive, useGet } from '../loading.ts';
-import { Code, Link, Said, State, Time } from '../inline.tsx';
+import { Code, FineTime, Link, Said, State, Time } from '../inline.tsx';
 import { Changes, Fact, Heading, Section } from '../parts.tsx';
 import { whenTitles } from './apply-fields.tsx';
 import { Actions } from './change-set-actions.tsx';
@@ -127,10 +127,7 @@ function Facts({ set, owner }: { readonly set: ChangeSet; readonly owner: Owner 
         {isOpen(set) && missing > 0 && <span class="muted">, {missing} more needed</span>}
         {approvals.map(({ id, at, comment }) => (
           <div key={id}>
-            <bdi>{nameIn(set, id)}</bdi>{' '}
-            <span class="fine">
-              <Time at={at} />
-            </span>
+            <bdi>{nameIn(set, id)}</bdi> <FineTime at={at} />
             <Said>{comment}</Said>
           </div>
         ))}
@@ -150,10 +147,7 @@ function Facts({ set, owner }: { readonly set: ChangeSet; readonly owner: Owner 
       </Fact>
       {set.until !== undefined && (
         <Fact name="Ends by itself">
-          {localTime(set.until)}{' '}
-          <span class="fine">
-            <Time at={set.until} />
-          </span>
+          {localTime(set.until)} <FineTime at={set.until} />
         </Fact>
       )}
       {revisions && (
@@ -179,9 +173,7 @@ function Scheduled({ set: { apply } }: { readonly set: ChangeSet }): VNode {
   return (
     <span>
       <strong>{localTime(apply.at)}</strong> <span class="muted">{timeZone}</span>{' '}
-      <span class="fine">
-        <Time at={apply.at} />
-      </span>
+      <FineTime at={apply.at} />
     </span>
   );
 }

@@ -10,7 +10,7 @@ import { useEvery, useGet } from '../loading.ts';
 import { Pager, Table, Waiting, Notice } from '../lists.tsx';
 import { anyOf, FilterField, Filters, fitting, SelectField } from '../fields.tsx';
 import { Button, Named, State, Time } from '../inline.tsx';
-import { Empty, Fact, Heading, Loading, ProblemBox, Section } from '../parts.tsx';
+import { Empty, Fact, Heading, Loading, ProblemBox, Section, TextBlock } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import type { ScreenProperties } from './screen.ts';
 
@@ -210,11 +210,7 @@ const Attempts = ({ attempts }: { readonly attempts: Detail['log'] }): VNode => 
                   <bdi>{each.error}</bdi>
                 </div>
               )}
-              {each.answer !== null && each.answer !== '' && (
-                <pre tabindex={0}>
-                  <code>{each.answer}</code>
-                </pre>
-              )}
+              {each.answer !== null && each.answer !== '' && <TextBlock text={each.answer} />}
             </>
           ),
         ],

@@ -12,7 +12,7 @@ import { channels, riskLevels } from '../known-values.ts';
 import { useLive, useGet } from '../loading.ts';
 import { Table, Waiting } from '../lists.tsx';
 import { Button, Code, Risk, State } from '../inline.tsx';
-import { Heading, ProblemBox, Section, TableRegion } from '../parts.tsx';
+import { Heading, ProblemBox, Section, TableRegion, TextBlock } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 
 type Routes = ResultOf<'tenant-config.notifications.effective'>;
@@ -242,11 +242,7 @@ function Result({ result }: { readonly result: Tested['results'][number] }): VNo
           <bdi>{error}</bdi>
         </div>
       )}
-      {answer !== null && answer !== '' && (
-        <pre tabindex={0}>
-          <code>{answer}</code>
-        </pre>
-      )}
+      {answer !== null && answer !== '' && <TextBlock text={answer} />}
     </div>
   );
 }

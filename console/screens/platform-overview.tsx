@@ -6,7 +6,7 @@ import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { get } from '../api.ts';
 import { useEvery, useList, useLive, useLoaded, useGet } from '../loading.ts';
-import { Link, State, Time } from '../inline.tsx';
+import { FineTime, Link, State } from '../inline.tsx';
 import { Empty, Heading, ProblemBox, Section } from '../parts.tsx';
 import { Tile, Tiles } from '../tiles.tsx';
 import { screenOfSet, ownerOf, titleOfSet, type ChangeSet } from './change-sets.ts';
@@ -85,9 +85,7 @@ export function PlatformOverview(): VNode {
             {sets.data?.slice(0, mostListed).map((set) => (
               <li key={set.id}>
                 <Link to={screenOfSet(owner, set.id)}>{titleOfSet(set, owner)}</Link>{' '}
-                <span class="fine">
-                  <Time at={set.created_at} />
-                </span>
+                <FineTime at={set.created_at} />
               </li>
             ))}
           </ul>
@@ -148,9 +146,7 @@ const RolloutsUnderWay = ({
       {rollouts?.slice(0, mostListed).map(({ id, state, title, stage_at: at }) => (
         <li key={id}>
           <Link to={`/platform/rollouts/${id}`}>{title}</Link> <State state={state} />{' '}
-          <span class="fine">
-            <Time at={at} />
-          </span>
+          <FineTime at={at} />
         </li>
       ))}
     </ul>

@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks';
 import { go, hrefOf } from '../address.ts';
 import { useAction } from '../action.ts';
 import { send } from '../api.ts';
-import { Field, Form, useFields } from '../fields.tsx';
+import { Form, NewPassword, useFields } from '../fields.tsx';
 import { Button } from '../inline.tsx';
 import { ProblemBox } from '../parts.tsx';
 import { notice } from './sign-in.tsx';
@@ -36,14 +36,7 @@ export function ResetPassword({ token }: { readonly token: string | undefined })
       <h1>New password</h1>
       <Form onSend={reset}>
         <ProblemBox problem={problem} />
-        <Field
-          label="Choose a password"
-          type="password"
-          autocomplete="new-password"
-          required
-          minlength={12}
-          {...field('password')}
-        />
+        <NewPassword label="Choose a password" {...field('password')} />
         <p class="fine">
           12 characters at least, and not a common one. Every session ends, and every API key.
         </p>

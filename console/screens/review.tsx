@@ -9,7 +9,7 @@ import { useAction } from '../action.ts';
 import { go, guardLeaving } from '../address.ts';
 import { call, problemOf, withQuery, type Problem } from '../api.ts';
 import { Form, ReasonField } from '../fields.tsx';
-import type { Change } from '../format.ts';
+import type { Difference } from '../../shared/schema/diff.ts';
 import { useLoaded } from '../loading.ts';
 import { Button } from '../inline.tsx';
 import { Changes, Dialog, Loading } from '../parts.tsx';
@@ -29,7 +29,7 @@ export interface Effect {
 }
 
 interface Trial extends Effect {
-  readonly changes: readonly Change[];
+  readonly changes: readonly Difference[];
   readonly warnings?: readonly { readonly path: string; readonly message: string }[];
 }
 

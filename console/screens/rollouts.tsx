@@ -10,7 +10,7 @@ import { rolloutStates } from '../known-values.ts';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLive, useGet } from '../loading.ts';
 import { usePages } from '../pages.ts';
-import { Button, Named, State, Time, Who } from '../inline.tsx';
+import { Button, FineTime, Named, State, Time, Who } from '../inline.tsx';
 import { Changes, Fact, Heading, Section } from '../parts.tsx';
 import type { ScreenProperties } from './screen.ts';
 
@@ -230,15 +230,11 @@ function Facts({ rollout }: { readonly rollout: Rollout }): VNode {
     <dl class="facts">
       <Fact name="Planned by">
         <Who id={rollout.created_by} name={rollout.created_by_name ?? undefined} />{' '}
-        <span class="fine">
-          <Time at={rollout.created_at} />
-        </span>
+        <FineTime at={rollout.created_at} />
       </Fact>
       <Fact name="Last step by">
         <Who id={rollout.updated_by} name={rollout.updated_by_name ?? undefined} />{' '}
-        <span class="fine">
-          <Time at={rollout.updated_at} />
-        </span>
+        <FineTime at={rollout.updated_at} />
       </Fact>
       <Fact name="This stage began" says={<Time at={rollout.stage_at} />} />
       <Fact name="Where a gate fails">
