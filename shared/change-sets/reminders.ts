@@ -21,7 +21,7 @@ export async function remindDue(
   // now() stays what it is within a statement, so that the index is used by it.
   const isDue = `state = 'pending' AND due_at <= now()`;
   const [found] = await runAlone(db, {
-    name: `reminded ${tableOf(entity)}`,
+    name: `${tableOf(entity)}_to_remind`,
     text: `SELECT id FROM ${tableOf(entity)} WHERE ${isDue} LIMIT 1`,
   });
   if (!found) return 0;

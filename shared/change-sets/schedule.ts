@@ -41,7 +41,7 @@ export function startSchedule({ db, entity, service, log, run }: ScheduleOptions
   const table = tableOf(entity);
   // One of each tenant: how many one has, and what its own wait for, holds up no other.
   const dueSets: Statement = {
-    name: `scheduled ${table}`,
+    name: `${table}_scheduled`,
     text: `SELECT id, tenant_id FROM (
              SELECT DISTINCT ON (tenant_id) id, tenant_id, due_at FROM ${table}
              WHERE state = 'scheduled' AND due_at <= now() AND id <> ALL ($1) ORDER BY tenant_id, due_at

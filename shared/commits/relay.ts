@@ -82,7 +82,7 @@ export function startRelay(db: DataSource, deliver: Deliver, log: Logger): Backg
 }
 
 const hold: Statement = {
-  name: 'hold relay_lease',
+  name: 'strata_hold_relay',
   text: `UPDATE strata.relay_lease
      SET holder = $1::text, until = clock_timestamp() + make_interval(secs => $2)
      WHERE (holder = $1::text OR until < clock_timestamp())

@@ -416,7 +416,7 @@ export const dueTemporaries = (
   runAlone(
     db,
     {
-      name: 'due temporary_changes',
+      name: 'strata_temporary_changes_due',
       text: `SELECT id, scope FROM (
          SELECT id, scope, due_at, row_number() OVER (PARTITION BY scope ORDER BY due_at, id) AS place
          FROM strata.temporary_changes WHERE ended_at IS NULL AND due_at <= now()

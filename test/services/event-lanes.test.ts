@@ -7,6 +7,7 @@ import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
 import { auditSchema } from '../../services/audit/schema.ts';
 import { appendEvents } from '../../services/audit/stores/chains.ts';
+import { claimDestinations } from '../../services/audit/stores/destinations.ts';
 import { startPushing } from '../../services/audit/worker/pushing.ts';
 import type { Call } from '../../shared/contract-runtime/request.ts';
 import { openDatabase } from '../../shared/database/open.ts';
@@ -144,4 +145,11 @@ test('a document that is written over and over has no slot of others', async () 
   } finally {
     await pushing.stop();
   }
+});
+
+test('a connection that has claimed before claims also once a newer release has added a column', async () => {
+  const claims = () => Promise.all([1, 2, 3, 4].map(() => claimDestinations(db, 1, 'well', [])));
+  await claims();
+  await db.query('ALTER TABLE audit.destinations ADD COLUMN newer int4');
+  expect(await claims()).toHaveLength(4);
 });

@@ -36,7 +36,7 @@ export type Claim = DestinationRow & { readonly lease: string };
 const columns = Object.keys(DestinationEntity.options.columns).map((name) => `d.${name}`);
 
 const claim: Statement = {
-  name: 'claim destinations',
+  name: 'audit_claim_destinations',
   text: `UPDATE audit.destinations d
      SET lease = $1, due_at = clock_timestamp() + make_interval(secs => ${claimSeconds})
      FROM (
@@ -134,7 +134,7 @@ export const destinationChanges = (db: DataSource, most: number): Promise<Destin
   runAlone(
     db,
     {
-      name: 'due destination_changes',
+      name: 'audit_destination_changes_due',
       text: `SELECT chain, coalesce(first_seq, seq) AS first_seq, seq FROM audit.destination_changes
      WHERE retry_at <= clock_timestamp() ORDER BY retry_at LIMIT $1`,
     },

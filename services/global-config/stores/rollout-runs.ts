@@ -29,7 +29,7 @@ export interface Turn {
 /** Rollouts that gates may be asked for, or that may not begin any more, and nobody looks at. */
 export async function rolloutsDue(db: DataSource): Promise<string[]> {
   const rows = await runAlone<{ id: string }>(db, {
-    name: 'due rollouts',
+    name: 'strata_rollouts_due',
     text: `SELECT id FROM global_config.rollouts r LEFT JOIN global_config.rollout_runs t ON t.rollout_id = r.id
      WHERE state IN ('planned', 'running') AND (due_at IS NULL OR due_at <= clock_timestamp())
      ORDER BY due_at NULLS FIRST`,

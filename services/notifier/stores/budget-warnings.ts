@@ -13,7 +13,7 @@ const claimSeconds = 10;
 /** Claims those that are due. A node that dies loses its claims and nothing else. */
 export const claimWarnings = (db: DataSource): Promise<DueWarning[]> =>
   runAlone<DueWarning>(db, {
-    name: 'claim budget_warnings',
+    name: 'notifier_claim_warnings',
     text: `WITH due AS (
        SELECT tenant_id, budget FROM notifier.budget_warnings WHERE notice_due_at <= now()
        ORDER BY notice_due_at LIMIT ${mostAtOnce} FOR UPDATE SKIP LOCKED

@@ -83,7 +83,7 @@ async function tick(db: DataSource): Promise<Reading | undefined> {
   const [clock] = await runAlone<SlotClock>(
     db,
     {
-      name: 'tick slot_clock',
+      name: 'notifier_tick',
       text: `UPDATE notifier.slot_clock SET observed_at = clock_timestamp()
      WHERE clock_timestamp() BETWEEN observed_at AND observed_at + make_interval(secs => $1)
      RETURNING ${clockRead}`,

@@ -62,7 +62,7 @@ export interface DueNotice {
 /** Claims the oldest that are due, in order. A node that dies loses its claims and nothing else. */
 export const claimNotices = (db: DataSource): Promise<DueNotice[]> =>
   runAlone<DueNotice>(db, {
-    name: 'claim change_set_notices',
+    name: 'strata_tenant_claim_notices',
     text: `WITH due AS (
        SELECT id FROM tenant_config.change_set_notices WHERE due_at <= clock_timestamp()
        ORDER BY due_at LIMIT ${mostAtOnce} FOR UPDATE SKIP LOCKED
