@@ -22,6 +22,7 @@ import { killAtRandom } from '../support/kills.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { observe } from '../support/observe.ts';
 import { startNats } from '../support/servers.ts';
+import { soakTest } from '../support/soak.ts';
 import { adminPassword, Client, createTenantWith, signIn } from '../support/strata.ts';
 
 // Without broadcasts every write waits for a poll of every node, and for the fence where a busy
@@ -70,32 +71,35 @@ describe('all that was answered is there, once', () => {
     expect(sum(kills)).toBe(4);
   });
 
-  test('services are killed while they commit together what 32 writers of one tenant wait for', async () => {
-    const { database } = cluster;
-    const scope = `tenant:${tenant.id}`;
-    // A commit takes longer than all that comes before it, so that most kills come into one.
-    await database.query(
-      `CREATE FUNCTION take_long() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.02); RETURN NULL; END $$`,
-    );
-    await database.query(
-      `CREATE CONSTRAINT TRIGGER take_long AFTER INSERT ON strata.changes DEFERRABLE INITIALLY DEFERRED
+  soakTest(
+    'services are killed while they commit together what 32 writers of one tenant wait for',
+    async () => {
+      const { database } = cluster;
+      const scope = `tenant:${tenant.id}`;
+      // A commit takes longer than all that comes before it, so that most kills come into one.
+      await database.query(
+        `CREATE FUNCTION take_long() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.02); RETURN NULL; END $$`,
+      );
+      await database.query(
+        `CREATE CONSTRAINT TRIGGER take_long AFTER INSERT ON strata.changes DEFERRABLE INITIALLY DEFERRED
        FOR EACH ROW WHEN (NEW.scope = '${scope}') EXECUTE FUNCTION take_long()`,
-    );
-    const { kills } = await killAtRandom(cluster, 2, {
-      tenant,
-      writers: 32,
-      pauseMs: 5,
-      // Those with tenant-config.
-      victims: ({ services }) => services.slice(0, 2),
-    });
-    expect(sum(kills)).toBe(2);
-    const [found] = await database.query<{ most: number }>(
-      `SELECT max(writes)::int AS most FROM
+      );
+      const { kills } = await killAtRandom(cluster, 2, {
+        tenant,
+        writers: 32,
+        pauseMs: 5,
+        // Those with tenant-config.
+        victims: ({ services }) => services.slice(0, 2),
+      });
+      expect(sum(kills)).toBe(2);
+      const [found] = await database.query<{ most: number }>(
+        `SELECT max(writes)::int AS most FROM
          (SELECT count(*) AS writes FROM strata.changes WHERE scope = $1 GROUP BY id) AS transactions`,
-      [scope],
-    );
-    expect(found!.most).toBeGreaterThan(4);
-  });
+        [scope],
+      );
+      expect(found!.most).toBeGreaterThan(4);
+    },
+  );
 });
 
 describe('without any broadcast', () => {
