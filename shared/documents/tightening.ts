@@ -30,7 +30,8 @@ function isSaferLimit(name: string, after: unknown, before: unknown): boolean {
   const safer = own(saferLimits, name);
   if (safer === 'lower')
     return typeof before === 'number' && typeof after === 'number' && after < before;
-  return typeof before === 'boolean' && safer === after;
+  // Other names are not known to have a safer side, also where they go.
+  return typeof safer === 'boolean' && typeof before === 'boolean' && safer === after;
 }
 
 /** Of limits by their names, where something differs and all of it is safer. */

@@ -128,6 +128,9 @@ describe('what tightens', () => {
     [{ max_cost_impact_auto: 16 }, {}, true],
     [{ max_cost_impact_auto: 5 }, {}, false],
     [{ max_cost_impact_auto: 5 }, { max_cost_impact_auto: null }, false],
+    // A switch that is no risk limit, and keeps automation to the windows of an instance.
+    [{ maintenance_windows_only: true }, {}, false],
+    [{ maintenance_windows_only: true }, { maintenance_windows_only: false }, false],
   ])('overrides: %j to %j', (before, after, tightens) => {
     const overriding = (own: object) => ({ ...risk, service_overrides: { cloud_run: own } });
     expect(tightensRisk(overriding(before), overriding(after))).toBe(tightens);
