@@ -246,6 +246,9 @@ describe('found and named', () => {
       broken_at: 4,
       problem: expect.stringMatching(/^rewritten: /),
     });
+    const { seq, hash } = (await ask('audit.export', { tenant_id: tenantId })).items.at(-1)!;
+    const cut = { body: { tenant_id: tenantId, seq, hash } };
+    await expect(ask('audit.cut', cut)).rejects.toThrow(/broken at 4: its checkpoint has another/);
     await database.query('DELETE FROM audit.checkpoints WHERE chain = $1', [tenantId]);
     expect((await verified(tenantId)).valid).toBe(true);
   });

@@ -6,6 +6,7 @@ import { StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { platformChain } from '../../../shared/security/audit-chain.ts';
 import { appendEvents, chainStart, verifyUntil } from '../stores/chains.ts';
+import { rewrittenBetween } from '../stores/checkpoints.ts';
 import { cutAction, putCut, readCut, signed } from '../stores/cuts.ts';
 
 /** What one cut verifies before it removes it: some seconds of work. */
@@ -35,6 +36,13 @@ export const cutActions = (db: DataSource, settings: () => Settings, onCut: () =
           );
         if (reached.hash !== hash)
           throw new StrataError('conflict', `The event ${seq} of the chain has another hash.`);
+        // Nothing could be compared with these checkpoints once their events are gone.
+        const rewritten = await rewrittenBetween(manager, chain, from.seq, seq);
+        if (rewritten !== undefined)
+          throw new StrataError(
+            'conflict',
+            `The chain is broken at ${rewritten}: its checkpoint has another hash of this event. Nothing was cut.`,
+          );
         const statement = {
           chain,
           seq,

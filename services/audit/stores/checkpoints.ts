@@ -116,6 +116,21 @@ export const disagreeing = (manager: EntityManager): Promise<{ chain: string; se
     [''],
   );
 
+/** The first event of a part of a chain that is not that of its checkpoint; undefined where there is none. */
+export async function rewrittenBetween(
+  manager: EntityManager,
+  chain: string,
+  after: number,
+  until: number,
+): Promise<number | undefined> {
+  const [first] = await manager.query<{ seq: number }[]>(
+    `SELECT n.seq FROM audit.checkpoints n
+     WHERE n.chain = $1 AND n.seq > $2 AND n.seq <= $3 AND NOT ${agrees} ORDER BY n.seq LIMIT 1`,
+    [chain, after, until],
+  );
+  return first?.seq;
+}
+
 const shown = 'chain, seq, hash, made_at, note';
 
 export interface StoredCheckpoint {
