@@ -626,6 +626,25 @@ describe('a purge of a document', () => {
     expect((await kept()).filter((id) => !before.includes(id))).toEqual([after.id]);
     expect(await isPlatformWhole()).toBe(true);
   });
+
+  // Last, because the platform's chain stays broken.
+  test('covers no event that was changed before it', async () => {
+    const changed = ofDocument(1, { target: 'forged' });
+    await append([changed]);
+    const actorOf = (id: string) =>
+      tamper('UPDATE audit.events SET actor_id = $2 WHERE id = $1', [changed.id, id]);
+    await actorOf('somebody else');
+    expect(await isPlatformWhole()).toBe(false);
+    await append([
+      ofDocument(2, {
+        action: 'config.global.purged',
+        target: 'forged',
+        payload: { below: 1 },
+      }),
+    ]);
+    expect(await kept()).not.toContain(changed.id);
+    expect(await isPlatformWhole()).toBe(false);
+  });
 });
 
 describe('of a chain of very many events', () => {

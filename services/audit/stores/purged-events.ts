@@ -89,18 +89,20 @@ async function purge(
   const links: Record<string, Attested> = {};
   const left = rows.map((row) => {
     const { seq, hash, previous } = row;
-    const event = { ...eventFrom(row), payload: purgedPayload(row.payload as object) };
-    links[seq] = { hash, previous, left: eventHash(event, seq, previous) };
+    const recorded = eventFrom(row);
+    const event = { ...recorded, payload: purgedPayload(row.payload as object) };
+    // One that is not what was recorded breaks the chain, after its purge as before it.
+    if (eventHash(recorded, seq, previous) === hash)
+      links[seq] = { hash, previous, left: eventHash(event, seq, previous) };
     return { seq, payload: event.payload };
   });
   const draft = { action: eventsPurgedAction, tenant_id: null, target, payload: { links } };
   const proof = auditFacts(draft, { caller: serviceCaller('audit'), requestId: randomUUID() });
   await appendEvents(manager, [proof]);
-  const numbers = left.map(({ seq }) => seq);
   await manager.query(
     `INSERT INTO audit.purged_links (seq, proof_seq)
      SELECT unnest($1::int8[]), (SELECT seq FROM audit.events WHERE id = $2)`,
-    [numbers, proof.id],
+    [Object.keys(links), proof.id],
   );
   await manager.query(`SELECT set_config('strata.purges_audit', 'on', true)`);
   await manager.query(
