@@ -9,6 +9,7 @@ import { pino, type Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { authSchema } from '../../services/auth/schema.ts';
 import {
+  finishErasures,
   removeEndedSessions,
   removeExpiredInvitations,
 } from '../../services/auth/stores/retention.ts';
@@ -208,6 +209,38 @@ test('an invitation that is sent again while others are removed keeps its member
   await sweep(auth.manager, batchRows);
   expect(released).toHaveLength(1);
   expect(await ids('auth.invitations', 'tenant_name')).toContain('sent again');
+});
+
+test('an invitation, or an account, whose removal always fails holds up no others', async () => {
+  await database.query('TRUNCATE auth.invitations');
+  await database.query(
+    `INSERT INTO auth.invitations
+     SELECT gen_random_uuid(), $1, gen_random_uuid(), name, name, 'x', now() - interval '30 days', now() - make_interval(days => expired)
+     FROM (VALUES ('fails', 13), ('next', 12), ('last', 11)) AS i (name, expired)`,
+    [tenant],
+  );
+  const [failing] = await database.query<{ user_id: string }>(
+    `SELECT user_id FROM auth.invitations WHERE tenant_name = 'fails'`,
+  );
+  const release = async ({ user_id: id }: { readonly user_id: string }): Promise<void> => {
+    if (id === failing!.user_id) throw new Error('it cannot be removed');
+  };
+  const invitations = removeExpiredInvitations(() => settings, release);
+  await expect(invitations(auth.manager, batchRows)).rejects.toThrow('it cannot be removed');
+  expect(await ids('auth.invitations', 'tenant_name')).toEqual(new Set(['fails']));
+
+  await database.query(
+    `INSERT INTO auth.users (id, email, email_verified, status, created_at, erasing_since)
+     SELECT id, 'erased ' || id, false, 'disabled', now(), now()
+     FROM (SELECT gen_random_uuid() AS id FROM generate_series(1, 3)) AS i`,
+  );
+  const tried: string[] = [];
+  const accounts = finishErasures(async (id) => {
+    tried.push(id);
+    if (tried.length === 1) throw new Error('it cannot be finished');
+  });
+  await expect(accounts(auth.manager, batchRows)).rejects.toThrow('it cannot be finished');
+  expect(tried).toHaveLength(3);
 });
 
 interface OldApproval {

@@ -77,11 +77,12 @@ export const removeExpiredInvitations =
     // One that was sent again meanwhile stays, with its membership.
     const past =
       'FROM auth.invitations WHERE id = ANY ($2) AND expires_at < now() - make_interval(days => $1)';
-    for (const { id, tenant_id, user_id } of expired) {
+    const { done, failures } = await tryEach(expired, async ({ id, tenant_id, user_id }) => {
       const found = await manager.query<unknown[]>(`SELECT ${past}`, [days, [id]]);
       if (found.length > 0) await release({ tenant_id, user_id });
-    }
-    await manager.query(`DELETE ${past}`, [days, expired.map(({ id }) => id)]);
+    });
+    await manager.query(`DELETE ${past}`, [days, done.map(({ id }) => id)]);
+    if (failures.length > 0) throw failures[0];
     return { invitations: expired.length };
   };
 
@@ -90,6 +91,29 @@ export const finishErasures =
   (finish: (userId: string) => Promise<void>): Sweep =>
   async (manager: EntityManager, most) => {
     const accounts = await findErasing(manager, most);
-    for (const id of accounts) await finish(id);
+    const { failures } = await tryEach(accounts, finish);
+    if (failures.length > 0) throw failures[0];
     return { accounts: accounts.length };
   };
+
+/** So many failures in one batch are not of single rows: what is asked does not answer. */
+const mostFailures = 10;
+
+/** One that fails holds up no others; what was not done is left for the next time. */
+async function tryEach<T>(
+  items: readonly T[],
+  work: (item: T) => Promise<void>,
+): Promise<{ readonly done: T[]; readonly failures: unknown[] }> {
+  const done: T[] = [];
+  const failures: unknown[] = [];
+  for (const item of items) {
+    if (failures.length >= mostFailures) break;
+    try {
+      await work(item);
+      done.push(item);
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  return { done, failures };
+}
