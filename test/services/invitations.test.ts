@@ -312,6 +312,27 @@ describe('an invitation', () => {
     expect(accepted.body.tenant.roles).toEqual(['viewer']);
   });
 
+  test('that is taken back while its password is being set sets none, and proves nothing', async () => {
+    const email = somebody();
+    const { body } = await invite(email);
+    const token = await invitationToken(email);
+    const counter = "SELECT FROM strata.revisions WHERE scope = 'auth' FOR UPDATE";
+    const lock = await holdLock(database, counter);
+    const accepting = accept(token, password);
+    try {
+      await lock.untilWaiting(1);
+      const path = `/tenants/${first.id}/users/${body.user_id}`;
+      expect(outcome(await first.admin.delete(path))).toBe('204');
+    } finally {
+      await lock.release();
+    }
+    expect(outcome(await accepting)).toBe('401 auth_invitation_invalid');
+    const account = 'SELECT email_verified, password_hash FROM auth.users WHERE id = $1';
+    expect(await database.query(account, [body.user_id])).toEqual([
+      { email_verified: false, password_hash: null },
+    ]);
+  });
+
   test('waits while the tenant or the account is disabled', async () => {
     const tenant = await createTenantWith(strata.url, platform, 'Waiting');
     const email = somebody();

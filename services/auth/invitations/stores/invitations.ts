@@ -51,13 +51,17 @@ export async function endInvitationLinks(manager: EntityManager, userId: string)
   );
 }
 
-/** Uses the link up; false where another request was faster, or a later mail has another link. */
+/**
+ * Uses the link up; false where another request was faster, a later mail has another link, or it has
+ * ended. By the clock: the transaction may have begun before that.
+ */
 export async function useInvitation(
   manager: EntityManager,
   { id, token_hash: hash }: InvitationRow,
 ): Promise<boolean> {
   const [, count] = await manager.query<[unknown[], number]>(
-    'UPDATE auth.invitations SET used_at = now() WHERE id = $1 AND token_hash = $2 AND used_at IS NULL',
+    `UPDATE auth.invitations SET used_at = now()
+     WHERE id = $1 AND token_hash = $2 AND used_at IS NULL AND expires_at > clock_timestamp()`,
     [id, hash],
   );
   return count === 1;
