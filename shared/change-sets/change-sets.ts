@@ -5,7 +5,8 @@
 import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import { isMachine, type Caller } from '../access.ts';
-import { commitChanges, holdRevisions } from '../commits/commit.ts';
+import { commitChanges } from '../commits/commit.ts';
+import { areStillSo, type ReadRight } from '../commits/held-rights.ts';
 import type { ApplyWhen } from '../contracts/change-sets.ts';
 import { documentScope } from '../contracts/revision-scopes.ts';
 import type { Request } from '../contract-runtime/request.ts';
@@ -51,9 +52,8 @@ import {
 } from './store.ts';
 
 /** Somebody's right, with the revisions of the scopes that say it, while which it is so. */
-export interface ProvenRight<Right> {
+export interface ProvenRight<Right> extends ReadRight {
   readonly right: Right;
-  readonly revisions: Readonly<Record<string, number>>;
 }
 
 /** Who may do what now, as the service knows it. */
@@ -131,15 +131,7 @@ export async function holdRights(
   manager: EntityManager,
   provenRights: readonly ProvenRight<unknown>[],
 ): Promise<void> {
-  const revisions = Object.assign({}, ...provenRights.map((each) => each.revisions)) as Record<
-    string,
-    number
-  >;
-  const held = await holdRevisions(manager, Object.keys(revisions));
-  const isSo = provenRights.every((each) =>
-    Object.entries(each.revisions).every(([scope, revision]) => held[scope] === revision),
-  );
-  if (!isSo) throw new Outdated();
+  if (!(await areStillSo(manager, provenRights))) throw new Outdated();
 }
 
 export class ChangeSets {

@@ -216,6 +216,9 @@ const recentlyForOthers: Access = {
 /** Where every node caches what it knows of a session. */
 export const sessionCacheKey = ({ session_id }: { session_id: string }): string =>
   `session_${session_id}`;
+/** Of the account itself, of which no node keeps anything: a change with it disabled or erased it. */
+export const accountKey = ({ user_id }: { readonly user_id: string }): string =>
+  `account_${user_id}`;
 export const authContracts = {
   'auth.login': action({
     summary: 'Sign in with e-mail and password',

@@ -47,7 +47,13 @@ import { findRepeated } from '../stores/idempotency.ts';
 import { newestOfTenant } from '../stores/newest-first.ts';
 import { queueForSomebody } from '../stores/notices.ts';
 import { requireRoom } from '../stores/usage.ts';
-import { acknowledge, callingCandidate, decide, type ApprovalOptions } from './deciding.ts';
+import {
+  acknowledge,
+  callingCandidate,
+  decide,
+  decidingCandidate,
+  type ApprovalOptions,
+} from './deciding.ts';
 
 export function approvalActions(options: ApprovalOptions) {
   const { db, onChanged, approvalChanges } = options;
@@ -96,7 +102,7 @@ export function approvalActions(options: ApprovalOptions) {
     },
 
     'notifier.approvals.decide': ({ tenant_id: tenantId, approval_id: id, body }, request) =>
-      decide(options, tenantId, id, body, callingCandidate(tenantId, request), request),
+      decide(options, tenantId, id, body, decidingCandidate(tenantId, request), request),
 
     async 'notifier.approvals.ack'({ tenant_id: tenantId, approval_id: id }, request) {
       const row = await db.transaction((manager) => acknowledge(manager, tenantId, id, request));

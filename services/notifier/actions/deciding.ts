@@ -6,12 +6,11 @@ import { isDeepStrictEqual } from 'node:util';
 import type { DataSource, EntityManager } from 'typeorm';
 import { isMachine, type Caller } from '../../../shared/access.ts';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
-import {
-  actorOf,
-  auditFacts,
-  holdRevisions,
-  recordEvents,
-} from '../../../shared/commits/commit.ts';
+import { actorOf, auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import { areStillSo, type ReadRight } from '../../../shared/commits/held-rights.ts';
+import { accountKey, sessionCacheKey } from '../../../shared/contracts/auth.ts';
+import { apiKeyCacheKey } from '../../../shared/contracts/auth-api-keys.ts';
+import { trustCacheKey } from '../../../shared/contracts/auth-workload.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import type { DecisionRight } from '../../../shared/contracts/notifier.ts';
 import { ifFound, StrataError } from '../../../shared/errors.ts';
@@ -92,6 +91,12 @@ export function callingCandidate(
     via: 'api',
     isMachine: isMachine(caller),
   } as const;
+  const identities = [
+    ...identitiesOf(known),
+    ...(caller.session_id === undefined
+      ? []
+      : [sessionCacheKey({ session_id: caller.session_id })]),
+  ];
   return async (row) => {
     if (caller.type === 'operator')
       return {
@@ -116,9 +121,44 @@ export function callingCandidate(
     const { name = caller.id, email = null, right: ofAccount = null } = decider ?? {};
     const right = withinRule(ofAccount, caller);
     const ofMaker = right && (await whyNotOfMaker(tenantId, row, { caller, call }));
-    if (ofMaker) return { ...known, name, email, right: null, whyNot: ofMaker, revisions };
-    return { ...known, name, email, right, whyNot, revisions };
+    const found = { ...known, name, email, revisions, identities };
+    if (ofMaker) return { ...found, right: null, whyNot: ofMaker };
+    return { ...found, right, whyNot };
   };
+}
+
+/** Keys of the account and the credential that somebody comes with, whose changes concern them. */
+const identitiesOf = ({
+  type,
+  id,
+  api_key: key,
+}: Pick<StoredApprover, 'type' | 'id' | 'api_key'>): string[] => [
+  ...(type === 'user' ? [accountKey({ user_id: id })] : [trustCacheKey({ account_id: id })]),
+  ...(key ? [apiKeyCacheKey({ key_id: key.id })] : []),
+];
+
+/**
+ * The same for a decision: the key or the session of the call must be good by then. It is looked at
+ * after the right was read, so that its end after that is seen under the row's lock.
+ */
+export function decidingCandidate(tenantId: string, request: Request): FindCandidate {
+  const find = callingCandidate(tenantId, request);
+  return async (row) => {
+    const candidate = await find(row);
+    await requireCredential(candidate, request);
+    return candidate;
+  };
+}
+
+async function requireCredential(
+  candidate: Candidate,
+  { caller: { session_id: id }, call }: Request,
+): Promise<void> {
+  if (!(await isKeyGood(candidate, call))) throw new StrataError('auth_api_key_invalid');
+  if (id === undefined) return;
+  const session = await ifFound(call('auth.sessions.resolve', { session_id: id }));
+  if (session && 'stale' in session) throw new StrataError('service_unavailable');
+  if (session?.status !== 'active') throw new StrataError('auth_session_revoked');
 }
 
 /**
@@ -153,7 +193,7 @@ async function whyNotOfMaker(
 }
 
 /** Somebody who has approved, with what they could decide by now. */
-interface Earlier extends Pick<Candidate, 'right' | 'revisions'> {
+interface Earlier extends Pick<Candidate, 'right'>, ReadRight {
   readonly approver: StoredApprover;
 }
 
@@ -166,14 +206,16 @@ async function earlierOf(row: ApprovalRow, { call }: Pick<Request, 'call'>): Pro
     const { type, id, right } = approver;
     // The console is no member; nor is an address, whose approval was the only one.
     if (right === 'console' || right === 'recipient') return { approver, right, revisions: {} };
-    if (!(await isKeyGood(approver, call))) return { approver, right: null, revisions: {} };
     const { decider, revisions } = await call('tenant-config.members.decider', {
       tenant_id: row.tenant_id,
       ...(type === 'service' ? { account_id: id } : { user_id: id }),
       // Groups that were asked after they had approved take nothing from them.
       ...askedOf(right === 'groups_without_members' ? { ...row, hop: 0 } : row),
     });
-    return { approver, right: decider?.right ?? null, revisions };
+    // After the revisions were read, so that its end after that is seen under the row's lock.
+    const isGood = await isKeyGood(approver, call);
+    const rightNow = isGood ? (decider?.right ?? null) : null;
+    return { approver, right: rightNow, revisions, identities: identitiesOf(approver) };
   };
   return Promise.all((row.approved_by ?? []).map(withRightNow));
 }
@@ -193,7 +235,7 @@ export const withValidApprovals = async (
  * one. Throws where nobody can say, since what is known from before an outage may be revoked.
  */
 async function isKeyGood(
-  { type, id, api_key: used }: StoredApprover,
+  { type, id, api_key: used }: Pick<StoredApprover, 'type' | 'id' | 'api_key'>,
   call: Request['call'],
 ): Promise<boolean> {
   if (!used) return true;
@@ -276,14 +318,19 @@ async function settle(
   const { row, now } = await lockApproval(manager, tenantId, id);
   const isAsRead = row.hop === asked.hop && isDeepStrictEqual(row.approved_by, asked.approved_by);
   if (!isAsRead) throw new Outdated();
-  for (const each of [candidate, ...earlier])
-    if (!(await isStillSo(manager, each))) throw new Outdated();
+  if (!(await areStillSo(manager, [candidate, ...earlier]))) throw new Outdated();
   const right = requireRight(row, candidate);
   refuseDecided(row, now);
   const valid = validOf(earlier);
   refuseTwice({ approved_by: valid }, candidate, decision);
 
-  const { isMachine: _isMachine, whyNot: _whyNot, revisions: _revisions, ...who } = candidate;
+  const {
+    isMachine: _isMachine,
+    whyNot: _whyNot,
+    revisions: _revisions,
+    identities: _identities,
+    ...who
+  } = candidate;
   const approver: StoredApprover = { ...who, right, at: now.toISOString(), comment };
   const approvedBy = decision === 'approve' ? [...valid, approver] : (row.approved_by ?? []);
   const isOpen = decision === 'approve' && approvedBy.length < policyOf(row).required;
@@ -316,15 +363,6 @@ async function settle(
   await recordEvents(manager, [auditFacts(event, request)]);
   const revision = await markChanged(manager, row);
   return { ...changed, revision };
-}
-
-/** Whether somebody's right is as it was read. Then it stays so until the transaction ends. */
-async function isStillSo(
-  manager: EntityManager,
-  { revisions }: Pick<Candidate, 'revisions'>,
-): Promise<boolean> {
-  const held = await holdRevisions(manager, Object.keys(revisions));
-  return isDeepStrictEqual(held, { ...revisions });
 }
 
 /**

@@ -4,6 +4,7 @@
  * request, because mail scanners open links.
  */
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
+import { accountKey } from '../../../shared/contracts/auth.ts';
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
@@ -59,7 +60,17 @@ export function linkActions(options: ApprovalOptions, decisionLinks: () => Decis
     const { decider, why_not: whyNot, revisions, tenant_name: tenantName } = found;
     const { id = recipient, name = recipient, right = null } = decider ?? {};
     const known = { type: 'user', api_key: null, via, isMachine: false } as const;
-    const candidate = { ...known, id, name, email: recipient, right, whyNot, revisions };
+    const candidate = {
+      ...known,
+      id,
+      name,
+      email: recipient,
+      right,
+      whyNot,
+      revisions,
+      // Any account may come to be that of an address without one.
+      ...(right !== 'recipient' && { identities: [accountKey({ user_id: id })] }),
+    };
     return { candidate, tenantName };
   }
 

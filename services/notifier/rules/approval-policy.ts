@@ -2,6 +2,7 @@
  * Whose decisions count on an approval, and how many it takes: as the tenant's approval_policy was
  * when it was asked for.
  */
+import type { ReadRight } from '../../../shared/commits/held-rights.ts';
 import type { EffectiveNotifications } from '../../../shared/contracts/notification-config.ts';
 import type { Decision, DecisionRight, RiskLevel } from '../../../shared/contracts/notifier.ts';
 import { StrataError } from '../../../shared/errors.ts';
@@ -56,16 +57,15 @@ export const groupsAsked = (chain: readonly string[], hop: number): string[] =>
   chain.slice(0, hop + 1);
 
 /** Somebody who wants to decide. */
-export type Candidate = Omit<StoredApprover, 'at' | 'comment' | 'right'> & {
-  /** Null where they have none now. */
-  readonly right: DecisionRight | null;
-  /** Why a right that they have now does not count for this approval. */
-  readonly whyNot: 'added_later' | 'added_by_requester' | null;
-  /** An API key, whoever's it is. */
-  readonly isMachine: boolean;
-  /** Of the scopes that say the right, by which it was read. */
-  readonly revisions: Readonly<Record<string, number>>;
-};
+export type Candidate = Omit<StoredApprover, 'at' | 'comment' | 'right'> &
+  ReadRight & {
+    /** Null where they have none now. */
+    readonly right: DecisionRight | null;
+    /** Why a right that they have now does not count for this approval. */
+    readonly whyNot: 'added_later' | 'added_by_requester' | null;
+    /** An API key, whoever's it is. */
+    readonly isMachine: boolean;
+  };
 
 /** Throws where this is not theirs to decide. Answers by which right they do. */
 export function requireRight(

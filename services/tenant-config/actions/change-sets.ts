@@ -6,8 +6,10 @@ import type { ChangeSetOptions, Rights } from '../../../shared/change-sets/chang
 import { applying, stoppedBy } from '../../../shared/change-sets/stops.ts';
 import type { StoredPerson } from '../../../shared/change-sets/schema.ts';
 import { revisionOf, revisionsOf } from '../../../shared/commits/commit.ts';
+import { accountKey } from '../../../shared/contracts/auth.ts';
 import type { TenantRole } from '../../../shared/contracts/roles.ts';
 import {
+  authScope,
   memberScope,
   platformScope,
   tenantScope,
@@ -45,13 +47,19 @@ async function rolesOf(
 const tenantRights = (db: DataSource): Rights => ({
   async author(tenant, { type, id }, request) {
     const tenantId = tenant!;
-    const revisions = await revisionsOf(db.manager, [memberScope(tenantId)]);
+    const revisions = await revisionsOf(db.manager, [memberScope(tenantId), authScope]);
+    const identities = [accountKey({ user_id: id })];
     const authenticated_at = new Date(synchronizedNow()).toISOString();
     const known = { type, id, platform_roles: [], authenticated_at };
     if (type !== 'user' && type !== 'service_account')
-      return { right: { ...known, tenant_id: null, roles: [] } satisfies Caller, revisions };
+      return {
+        right: { ...known, tenant_id: null, roles: [] } satisfies Caller,
+        revisions,
+        identities,
+      };
     const roles = await rolesOf(db, tenantId, { type, id }, request);
-    return { right: roles ? { ...known, tenant_id: tenantId, roles } : null, revisions };
+    const right = roles ? { ...known, tenant_id: tenantId, roles } : null;
+    return { right, revisions, identities };
   },
 
   async approver(tenant, { type, id }, { groups, at, by }, request) {
@@ -66,7 +74,8 @@ const tenantRights = (db: DataSource): Rights => ({
     });
     // Where its groups have nobody, others do not take their place: they could have emptied them.
     const isTheirs = decider !== null && decider.right !== 'groups_without_members';
-    return { right: isTheirs ? null : refusalOf(why_not, groups), revisions };
+    const right = isTheirs ? null : refusalOf(why_not, groups);
+    return { right, revisions, identities: [accountKey({ user_id: id })] };
   },
 });
 

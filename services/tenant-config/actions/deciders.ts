@@ -3,7 +3,7 @@ import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { revisionsOf } from '../../../shared/commits/commit.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
-import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
+import { authScope, memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { synchronizedNow } from '../../../shared/process/synchronized-clock.ts';
 import { hasDeciderRole, linkDeciderOf, rightOf, type AskedGroups } from '../rules/decider.ts';
 import { countedFor, distrustedBefore, type Asked } from '../rules/given.ts';
@@ -128,7 +128,7 @@ export const deciderActions = (db: DataSource) =>
       const { manager } = db;
       // Before what they count is read, so that a change in between is noticed by whoever compares
       // them later. The tenant's documents say nothing of a member's right, only of addresses.
-      const scopes = [memberScope(tenant_id)];
+      const scopes = [memberScope(tenant_id), authScope];
       if (email !== undefined) scopes.push(tenantScope(tenant_id));
       const revisions = await revisionsOf(manager, scopes);
       const tenant = await findTenant(manager, tenant_id);

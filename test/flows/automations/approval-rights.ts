@@ -15,7 +15,9 @@ import {
   addMember,
   Client,
   createTenant,
+  memberPassword,
   secretKey,
+  signIn,
   type Answer,
   type TenantFixture,
 } from '../../support/strata.ts';
@@ -323,6 +325,53 @@ describe('who may approve', () => {
     expect((await deciding).body.detail.code).toBe('insufficient_role');
     expect((await tenant.admin.get(path(`/approvals/${id}`))).body.state).toBe('pending');
     await tenant.admin.patch(path(`/users/${ids.bob}`), { groups: ['sre'] });
+  });
+
+  describe('an account or a credential that ends on the way to the decision', () => {
+    const eve = { email: 'eve@ending.example', client: new Client(''), id: '', key: '' };
+    beforeAll(async () => {
+      const fields = { email: eve.email, roles: ['operator'] };
+      const added = await addMember(tenant.admin, tenant.id, fields);
+      [eve.client, eve.id] = [added.client, added.user_id];
+      await configure({ machines: true });
+    });
+    const disable = (): Promise<Answer> =>
+      platform.patch(`/auth/users/${eve.id}`, { status: 'disabled' });
+    const endSession = async (): Promise<Answer> => eve.client.post('/auth/logout', {});
+    const revokeKey = (): Promise<Answer> => eve.client.delete(`/auth/api-keys/${eve.key}`);
+    const byKey = async (): Promise<Client> => {
+      const made = await eve.client.post('/auth/api-key', { name: 'ci', scopes: everything });
+      eve.key = made.body.key_id ?? made.body.id;
+      return new Client(strata.url, made.body.api_key);
+    };
+    const bySession = async (): Promise<Client> => eve.client;
+
+    test.each([
+      ['a key that is revoked', byKey, revokeKey, '401 auth_api_key_invalid'],
+      ['a session that is ended', bySession, endSession, '401 auth_session_revoked'],
+      [
+        'the session of an account that is disabled',
+        bySession,
+        disable,
+        '401 auth_session_revoked',
+      ],
+      ['the key of an account that is disabled', byKey, disable, '401 auth_api_key_invalid'],
+      ['the link of an account that is disabled', undefined, disable, '403 insufficient_role'],
+    ])('%s decides nothing', async (_what, clientOf, end, expected) => {
+      await platform.patch(`/auth/users/${eve.id}`, { status: 'active' });
+      eve.client = await signIn(strata.url, eve.email, memberPassword);
+      const { id } = await ask('ada', 'none');
+      const client = await clientOf?.();
+      const row = 'SELECT id FROM notifier.approvals WHERE id = $1 FOR UPDATE';
+      const lock = await holdLock(database, row, [id]);
+      const deciding = client ? decide(client, id) : follow(eve.email, id);
+      await lock.untilWaiting(1);
+      expect((await end()).status).toBeLessThan(300);
+      await lock.release();
+      const { status, body } = await deciding;
+      expect(`${status} ${body.detail?.code}`).toBe(expected);
+      expect((await tenant.admin.get(path(`/approvals/${id}`))).body.state).toBe('pending');
+    });
   });
 
   test('a right that is given or taken while somebody decides is the one of the moment', async () => {

@@ -11,6 +11,7 @@ import {
   recordEvents,
   type EventDraft,
 } from '../../../../shared/commits/commit.ts';
+import { accountKey } from '../../../../shared/contracts/auth.ts';
 import type { MemberAddress } from '../../../../shared/contracts/members.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../../shared/documents/paging.ts';
@@ -293,7 +294,7 @@ const changeActions = ({ db, settings, notices }: AuthParts) =>
         request.checkAnswer(managedAccountOf(changed, settings()));
         return {
           result: changed,
-          keys: [...sessionKeys, ...apiKeyKeys],
+          keys: [accountKey({ user_id: id }), ...sessionKeys, ...apiKeyKeys],
           events: hasChanged ? [eventAbout(action, id, user.email)] : [],
         };
       });
@@ -337,7 +338,7 @@ const changeActions = ({ db, settings, notices }: AuthParts) =>
         const { keys } = await endCredentials(manager, user);
         await beginErasure(manager, id);
         const event = { action: 'auth.user_deleted', tenant_id: null, target: id, payload: {} };
-        return { ...none, keys, events: [event] };
+        return { ...none, keys: [accountKey({ user_id: id }), ...keys], events: [event] };
       });
       await finishErasure(db, request.call, id);
       return null;
