@@ -21,7 +21,14 @@ import { mailsTo } from '../support/mailboxes.ts';
 import { operator } from '../support/operator.ts';
 import { startReceiver, type Received } from '../support/receiver.ts';
 import { inSoak, soakTest } from '../support/soak.ts';
-import { addMember, Client, secretKey, type Answer } from '../support/strata.ts';
+import {
+  addMember,
+  Client,
+  memberPassword,
+  secretKey,
+  signIn,
+  type Answer,
+} from '../support/strata.ts';
 
 let cluster: Cluster;
 let tenantId: string;
@@ -110,6 +117,11 @@ interface Item {
   readonly path: string;
   readonly body?: unknown;
 }
+const platformEntry = (): Item => ({
+  action: 'put',
+  path: '/config/global/disabled',
+  body: { config_value: 1 },
+});
 const putProject = (path = project(), name = 'Shop'): Item => ({
   action: 'put',
   path,
@@ -398,6 +410,29 @@ describe('who approves', () => {
       403,
       'approval_decider_added_by_requester',
     ]);
+  });
+
+  test.each([
+    ['of the tenant', 'ada', 'dora', () => putProject()],
+    ['of the platform', 'root', 'rita', () => platformEntry()],
+  ] as const)('not whose account is disabled on the way: %s', async (of, author, by, item) => {
+    const set = await submitted(people[author], [item()]);
+    const isTenants = of === 'of the tenant';
+    const base = isTenants ? sets() : '/config/changesets';
+    const schema = isTenants ? 'tenant_config' : 'global_config';
+    const row = `SELECT FROM ${schema}.change_sets WHERE id = $1 FOR UPDATE`;
+    const { user } = (await people[by].get('/auth/me')).body;
+    const lock = await holdLock(cluster.database, row, [set.id]);
+    const approving = people[by].post(`${base}/${set.id}/approve`, { digest: set.digest });
+    await lock.untilWaiting(1);
+    const statusOf = (status: string): Promise<Answer> =>
+      people.root.send('PATCH', `/auth/users/${user.id}`, { body: { status } });
+    good(await statusOf('disabled'));
+    await lock.release();
+    expect(code(await approving)).toEqual([403, 'insufficient_role']);
+    expect((await people[author].get(`${base}/${set.id}`)).body.approved_by).toEqual([]);
+    good(await statusOf('active'));
+    people[by] = await signIn(people[by].url, user.email, memberPassword);
   });
 
   test('one rejection ends it', async () => {

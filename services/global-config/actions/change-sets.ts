@@ -4,8 +4,9 @@ import { changeSetHandlers } from '../../../shared/change-sets/actions.ts';
 import type { ChangeSetOptions, Rights } from '../../../shared/change-sets/change-sets.ts';
 import { platformStoppedBy } from '../../../shared/change-sets/stops.ts';
 import type { StoredPerson } from '../../../shared/change-sets/schema.ts';
-import { revisionOf } from '../../../shared/commits/commit.ts';
-import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
+import { revisionOf, revisionsOf } from '../../../shared/commits/commit.ts';
+import { accountKey } from '../../../shared/contracts/auth.ts';
+import { authScope, platformScope } from '../../../shared/contracts/revision-scopes.ts';
 import { named, type Handlers, type Request } from '../../../shared/contract-runtime/request.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { synchronizedNow } from '../../../shared/process/synchronized-clock.ts';
@@ -21,8 +22,9 @@ async function platformRolesOf({ type, id }: Pick<StoredPerson, 'type' | 'id'>, 
   return user?.status === 'active' ? user.platform_roles : [];
 }
 
-export const platformRights: Rights = {
+export const platformRights = ({ manager }: DataSource): Rights => ({
   async author(_tenant, { type, id }, request) {
+    const revisions = await revisionsOf(manager, [authScope]);
     const roles = await platformRolesOf({ type, id }, request);
     const authenticated_at = new Date(synchronizedNow()).toISOString();
     const caller = {
@@ -33,16 +35,18 @@ export const platformRights: Rights = {
       platform_roles: roles,
       authenticated_at,
     };
-    return { right: roles.includes('platform_admin') ? caller : null, revisions: {} };
+    const right = roles.includes('platform_admin') ? caller : null;
+    return { right, revisions, identities: [accountKey({ user_id: id })] };
   },
   async approver(_tenant, person, _asked, request) {
+    const revisions = await revisionsOf(manager, [authScope]);
     const roles = await platformRolesOf(person, request);
     const right = roles.includes('platform_admin')
       ? null
       : new StrataError('insufficient_role', 'This needs the role platform_admin.');
-    return { right, revisions: {} };
+    return { right, revisions, identities: [accountKey({ user_id: person.id })] };
   },
-};
+});
 
 /** Why nothing of the platform is written by itself at a moment; undefined where it may be. */
 export async function stoppedNow(manager: EntityManager, at: Date): Promise<string | undefined> {
@@ -58,7 +62,7 @@ export const platformChangeSetOptions = (
   db,
   entity: ChangeSetEntity,
   documents: Object.values(documents),
-  rights: platformRights,
+  rights: platformRights(db),
   async stoppedBy(_tenant, at) {
     const revision = await revisionOf(db.manager, platformScope);
     return { right: await stoppedNow(db.manager, at), revisions: { [platformScope]: revision } };

@@ -58,7 +58,7 @@ async function run(
     return rollouts.find(document.id);
   }
   if (next.step !== 'advance') return rollouts.follow(document, next, how, request);
-  const { right } = await platformRights.author(
+  const { right } = await platformRights(db).author(
     null,
     { ...document.started_by, principals: [] },
     request,

@@ -3,7 +3,11 @@
  * applies.
  */
 import type { DataSource, EntityManager } from 'typeorm';
-import { holdRights, type ProvenRight } from '../../../shared/change-sets/change-sets.ts';
+import {
+  holdRights,
+  type ProvenRight,
+  type Rights,
+} from '../../../shared/change-sets/change-sets.ts';
 import {
   askedOf,
   digestOf,
@@ -43,10 +47,12 @@ const nothing = async (): Promise<void> => undefined;
 
 export class RolloutSources {
   readonly #db: DataSource;
+  readonly #rights: Rights;
   readonly #planner: Planner;
 
   constructor(db: DataSource, planner: Planner) {
     this.#db = db;
+    this.#rights = platformRights(db);
     this.#planner = planner;
   }
 
@@ -96,7 +102,7 @@ export class RolloutSources {
     if (!row) return { approvals };
     const asked = { ...askedOf(row.content), groups: row.content.groups };
     const rights = await Promise.all(
-      row.content.approved_by.map((each) => platformRights.approver(null, each, asked, request)),
+      row.content.approved_by.map((each) => this.#rights.approver(null, each, asked, request)),
     );
     return { approvals: rights.filter(({ right }) => right === null).length };
   }
@@ -112,13 +118,13 @@ export class RolloutSources {
       throw new StrataError('conflict', 'What is stored is not what the digest stands for.');
     if (content.approved_by.length < content.required)
       throw new StrataError('conflict', 'It has fewer approvals than it needs.');
-    const author = await platformRights.author(null, content.authors.at(-1)!, request);
+    const author = await this.#rights.author(null, content.authors.at(-1)!, request);
     if (!author.right)
       throw new StrataError('conflict', 'Its author has no right to write it any more.');
     const provenRights: ProvenRight<unknown>[] = [author];
     const asked = { ...askedOf(content), groups: content.groups };
     for (const approval of content.approved_by) {
-      const approver = await platformRights.approver(null, approval, asked, request);
+      const approver = await this.#rights.approver(null, approval, asked, request);
       if (approver.right)
         throw new StrataError('conflict', `${approval.id} may not approve it any more.`);
       provenRights.push(approver);
