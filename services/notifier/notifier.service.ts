@@ -23,6 +23,7 @@ import {
 } from '../../shared/contract-runtime/service.ts';
 import { takingTurns } from '../../shared/contract-runtime/turns.ts';
 import { erasesTenants } from '../../shared/node/tenant-erasure.ts';
+import { wholeScopeKey } from '../../shared/contracts/feed.ts';
 import { platformScope } from '../../shared/contracts/revision-scopes.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
 import { startSweeping } from '../../shared/database/sweeper.ts';
@@ -269,12 +270,14 @@ interface FeedOptions extends Pick<NotifierOptions, 'coherence'> {
 /** What the feed says wakes whoever waits for it. Returns how to stop. */
 function followFeed({ coherence, changes, approvalChanges, givingSlots }: FeedOptions): () => void {
   const stops = [
-    coherence.onChange(({ scope }) => {
+    coherence.onChange(({ scope, keys }) => {
       const [kind, tenantId = ''] = scope.split(':');
       if (kind === 'automations') changes.changed(tenantId);
       else if (kind === 'approvals') approvalChanges.changed(tenantId);
       else if (kind === 'tenant') givingSlots.configured(tenantId);
       else if (scope === platformScope) givingSlots.configured('all');
+      // With this key a tenant is disabled, or enabled again.
+      else if (kind === 'members' && keys.includes(wholeScopeKey)) givingSlots.configured(tenantId);
     }),
     coherence.onReset(() => {
       changes.missed();

@@ -49,7 +49,8 @@ beforeEach(() => {
 });
 
 /** Limits that allow all at every moment. */
-const call = (async (_action: string, { body }: { body: { at: string } }) => {
+const call = (async (action: string, { body }: { body: { at: string } }) => {
+  if (action === 'tenant-config.tenants.get') return { status: 'active' };
   decided.push(new Date(body.at));
   const revision = await db.transaction((manager) => heldRevisions(manager, tenantId));
   const allowed = { decision: 'allow', reasons: [], revision };

@@ -13,9 +13,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { EntityManager } from 'typeorm';
 import { startBackgroundLoop } from '../../../shared/concurrency/background-loop.ts';
 import { BatchQueue } from '../../../shared/concurrency/batch-queue.ts';
+import { revisionsOf } from '../../../shared/commits/commit.ts';
+import { areStillSo, type ReadRight } from '../../../shared/commits/held-rights.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import type { LoopOptions } from '../../../shared/contract-runtime/service.ts';
-import { codeOf } from '../../../shared/errors.ts';
+import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
+import { codeOf, ifFound } from '../../../shared/errors.ts';
 import {
   areNamed,
   denialOf,
@@ -164,6 +167,11 @@ interface Visit {
 /** What the limits say of one that was granted; null where what it touches is gone. */
 type Admissions = ReadonlyMap<string, TimedAdmission | null>;
 
+/** Whether the tenant may do anything at all, which is so until its members' revision changes. */
+interface TenantState extends ReadRight {
+  readonly isActive: boolean;
+}
+
 /**
  * Times are up whatever the limits are; where these cannot be read, the others wait. Answers whether
  * there may be more to settle.
@@ -171,14 +179,14 @@ type Admissions = ReadonlyMap<string, TimedAdmission | null>;
 async function giveSlots(options: AutomationWorkerOptions, tenantId: string): Promise<boolean> {
   const { db, announce } = options;
   let failure: unknown;
-  const admissions = await admissionsOf(options, tenantId).catch((error: unknown) => {
+  const { admissions, state } = await admissionsOf(options, tenantId).catch((error: unknown) => {
     failure = error;
-    return new Map();
+    return nothingGranted;
   });
   const { changed, hasMore } = await db.transaction(async (manager) => {
     await lockSlots(manager, tenantId);
     const { settled, hasMore } = await settleDue(manager, tenantId);
-    const { placed, isComplete } = await placeGranted(manager, tenantId, admissions);
+    const { placed, isComplete } = await placeGranted(manager, tenantId, admissions, state);
     await lookAgainIn(manager, tenantId, isComplete ? lookAgainSeconds : retrySeconds);
     await recordTransitions(manager, [...settled, ...placed]);
     return { changed: settled.length + placed.length, hasMore };
@@ -188,13 +196,20 @@ async function giveSlots(options: AutomationWorkerOptions, tenantId: string): Pr
   return hasMore;
 }
 
+interface Granted {
+  readonly admissions: Admissions;
+  /** Undefined where nothing was granted. */
+  readonly state: TenantState | undefined;
+}
+const nothingGranted: Granted = { admissions: new Map(), state: undefined };
+
 /** Of those that were granted; those of one intent have the same. */
 async function admissionsOf(
   { db, call }: AutomationWorkerOptions,
   tenantId: string,
-): Promise<Admissions> {
+): Promise<Granted> {
   const granted = await grantedRows(db.manager, tenantId, mostAtOnce);
-  if (granted.length === 0) return new Map();
+  if (granted.length === 0) return nothingGranted;
   const at = await databaseTime(db.manager);
   const byIntent = Map.groupBy(granted, ({ intent }) => JSON.stringify(intent));
   const admissions = new Map<string, TimedAdmission | null>();
@@ -203,7 +218,10 @@ async function admissionsOf(
     const admission = await admissionOf(call, tenantId, intent);
     for (const { id } of alike) admissions.set(id, admission && { ...admission, at });
   }
-  return admissions;
+  // Last, so that seldom a change of some member comes before it is compared.
+  const revisions = await revisionsOf(db.manager, [memberScope(tenantId)]);
+  const tenant = await ifFound(call('tenant-config.tenants.get', { tenant_id: tenantId }));
+  return { admissions, state: { isActive: tenant?.status === 'active', revisions } };
 }
 
 /**
@@ -235,17 +253,20 @@ async function admissionOf(
 }
 
 /**
- * Starts those that wait, in order, while slots are free. Limits that deny by now bind also what
- * was granted. Where the decision is not by the newest configuration, it and those after it wait
+ * Starts those that wait, in order, while slots are free, and none of a disabled tenant. Limits that
+ * deny by now bind also what was granted. Where the decision is not by the newest configuration, it and those after it wait
  * for the next look, which is then soon.
  */
 async function placeGranted(
   manager: EntityManager,
   tenantId: string,
   admissions: Admissions,
+  state: TenantState | undefined,
 ): Promise<{ readonly placed: AutomationRow[]; readonly isComplete: boolean }> {
   const waiting = await grantedRows(manager, tenantId, mostAtOnce);
   if (waiting.length === 0) return { placed: [], isComplete: true };
+  if (!state || !(await areStillSo(manager, [state]))) return { placed: [], isComplete: false };
+  if (!state.isActive) return { placed: [], isComplete: true };
   const held = await heldRevisions(manager, tenantId);
   let { running } = await countSlots(manager, tenantId);
   const now = await clockTime(manager);

@@ -301,6 +301,40 @@ describe('slots', () => {
     expect((await get(waiting.id, '?wait=20')).state).toBe('running');
   });
 
+  test('nothing of a disabled tenant starts, however it comes to a slot, until it is enabled', async () => {
+    await limitTo(1);
+    const running = await start();
+    const [first, second] = [
+      await start({ risk_level: 'high' }),
+      await start({ risk_level: 'high' }),
+    ];
+    await decideOn(first.approval_id, 'approve');
+    expect((await get(first.id, '?state=waiting_approval&wait=20')).state).toBe('waiting_slot');
+    const statusOf = (status: string): Promise<Answer> =>
+      platform.patch(`/tenants/${tenant.id}`, { status });
+    expect((await statusOf('disabled')).status).toBe(200);
+    // As it was granted right before that, by a node that died.
+    await database.query(
+      `UPDATE notifier.approvals SET state = 'approved', decided_by = 'x', decided_at = now(), via = 'api' WHERE id = $1`,
+      [second.approval_id],
+    );
+    await letTimePass([running.id]);
+    const states = async (): Promise<string[]> => {
+      const rows = await database.query<{ state: string }>(
+        'SELECT state FROM notifier.automations WHERE tenant_id = $1 ORDER BY created_at',
+        [tenant.id],
+      );
+      return rows.map(({ state }) => state);
+    };
+    await eventually(async () =>
+      expect(await states()).toEqual(['expired', 'waiting_slot', 'waiting_slot']),
+    );
+    await eventually(async () => expect(await isLookedAtLater()).toBe(true));
+    expect(await states()).toEqual(['expired', 'waiting_slot', 'waiting_slot']);
+    expect((await statusOf('active')).status).toBe(200);
+    expect((await get(first.id, '?wait=20')).state).toBe('running');
+  });
+
   describe('where more wait than one look starts', () => {
     const grantedOne = async (body: object = {}) => {
       const waiting = await start({ risk_level: 'high', ...body });
