@@ -104,6 +104,8 @@ export const groupFilters = ['displayName', 'externalId', 'id'] as const;
 const columns = 'tenant_id, id, display_name, external_id, roles, groups, created_at, updated_at';
 const from = 'FROM tenant_config.directory_groups WHERE tenant_id = $1';
 const listed: Omit<ScimRows<(typeof groupFilters)[number]>, 'select'> = {
+  from,
+  id: 'id',
   columns: { displayName: 'lower(display_name)', externalId: 'external_id', id: 'id::text' },
   order: 'created_at, id',
 };
@@ -116,7 +118,7 @@ export const listDirectoryGroups = (
   page: { readonly offset: number; readonly most: number; readonly isWithMembers: boolean },
 ): Promise<ScimPage<DirectoryGroupRow>> => {
   const members = page.isWithMembers ? 'members' : `'{}'::uuid[] AS members`;
-  const select = `SELECT ${columns}, ${members} ${from}`;
+  const select = `SELECT ${columns}, ${members}`;
   return readScimPage(manager, { ...listed, select }, tenantId, filter, page);
 };
 

@@ -10,11 +10,11 @@ export interface FoundScimUser extends ScimUserRow {
   readonly active: boolean;
 }
 
-const found = `
-  SELECT s.*, m.user_id IS NOT NULL AS active
-  FROM tenant_config.scim_users s
-  LEFT JOIN tenant_config.members m ON m.tenant_id = s.tenant_id AND m.user_id = s.user_id
-  WHERE s.tenant_id = $1 AND s.deleted_at IS NULL`;
+const select = `
+  SELECT s.*, EXISTS (
+    SELECT FROM tenant_config.members m WHERE m.tenant_id = s.tenant_id AND m.user_id = s.user_id
+  ) AS active`;
+const from = 'FROM tenant_config.scim_users s WHERE s.tenant_id = $1 AND s.deleted_at IS NULL';
 
 /** Throws 404 where the directory has provisioned no such person in this tenant. */
 export async function findScimUser(
@@ -22,7 +22,7 @@ export async function findScimUser(
   tenantId: string,
   userId: string,
 ): Promise<FoundScimUser> {
-  const [row] = await manager.query<FoundScimUser[]>(`${found} AND s.user_id = $2`, [
+  const [row] = await manager.query<FoundScimUser[]>(`${select} ${from} AND s.user_id = $2`, [
     tenantId,
     userId,
   ]);
@@ -32,7 +32,9 @@ export async function findScimUser(
 
 export const userFilters = ['userName', 'externalId', 'id'] as const;
 const listed: ScimRows<(typeof userFilters)[number]> = {
-  select: found,
+  select,
+  from,
+  id: 's.user_id',
   columns: { userName: 'lower(s.user_name)', externalId: 's.external_id', id: 's.user_id::text' },
   order: 's.created_at, s.user_id',
 };
