@@ -7,7 +7,8 @@ import type { FastifyRequest } from 'fastify';
 import type { Contract, ProblemTypes } from '../../shared/contracts/contract.ts';
 import type { ErrorCode } from '../../shared/contracts/error-codes.ts';
 import { scimMediaType, scimSchemas } from '../../shared/contracts/scim.ts';
-import type { ErrorResponse } from '../../shared/errors.ts';
+import { errorResponse, StrataError, type ErrorResponse } from '../../shared/errors.ts';
+import { isUuid } from '../../shared/schema/uuid.ts';
 
 export interface SentError extends Omit<ErrorResponse, 'body'> {
   readonly body: object;
@@ -60,8 +61,23 @@ const scimTypes: Readonly<Partial<Record<ErrorCode, string>>> = {
   scim_uniqueness: 'uniqueness',
 };
 
+/**
+ * Directories ask for whatever they call somebody, and create whom they do not find: an id that none
+ * of ours can be is nobody's (RFC 7644, 3.12), where other routes call it invalid.
+ */
+function ofResource(error: ErrorResponse, { params }: FastifyRequest): ErrorResponse {
+  const { detail, request_id: requestId } = error.body;
+  const ids = Object.values(params as Readonly<Record<string, string>>);
+  if (detail.code !== 'validation_failed' || ids.every(isUuid)) return error;
+  return errorResponse(
+    new StrataError('not_found', 'The directory has nothing here by this id.'),
+    requestId,
+  );
+}
+
 /** RFC 7644, 3.12. */
-function scimError({ status: ours, headers, body }: ErrorResponse) {
+function scimError(error: ErrorResponse, request: FastifyRequest) {
+  const { status: ours, headers, body } = ofResource(error, request);
   const status = statusOfForm(ours);
   const { code } = body.detail;
   const scimType = scimTypes[code];

@@ -3,6 +3,7 @@
  * directory of one tenant, what ends when they are no more, and what stays out of its reach.
  */
 import { beforeAll, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import { audited } from '../support/audit.ts';
 import { runPasted } from '../support/pasted.ts';
 import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
@@ -345,6 +346,25 @@ test('what is not of its form is refused as SCIM refuses, and does nothing', asy
   expect(refusal(await send('POST', users(), { userName: 'no address' }))).toEqual(value);
   const broken = await directory.send('POST', users(), { raw: '{', headers: scim });
   expect(refusal(broken)).toEqual(refused(400, 'invalidSyntax', 'invalid_json'));
+});
+
+test('an id that no user has is 404, whatever it looks like', async () => {
+  const nobody = refused(404, null, 'not_found');
+  const off = { Operations: [{ op: 'replace', path: 'active', value: false }] };
+  for (const id of ['00919288221112222', 'ADA', randomUUID().toUpperCase(), randomUUID()]) {
+    expect(refusal(await directory.get(users(`/${id}`)))).toEqual(nobody);
+    expect(refusal(await send('PATCH', users(`/${id}`), off))).toEqual(nobody);
+    expect(refusal(await send('PUT', users(`/${id}`), { userName: somebody() }))).toEqual(nobody);
+    expect(refusal(await send('DELETE', users(`/${id}`)))).toEqual(nobody);
+    const group = `/tenants/${tenant.id}/scim/v2/Groups/${id}?excludedAttributes=members`;
+    expect(refusal(await directory.get(group))).toEqual(nobody);
+  }
+  // Who may not ask learns nothing of ids, and a query stays one that is not of its form.
+  const stranger = new Client(strata.url);
+  expect((await stranger.get(users('/ADA'))).status).toBe(401);
+  expect(refusal(await directory.get(users('?count=x')))).toEqual(
+    refused(400, 'invalidValue', 'validation_failed'),
+  );
 });
 
 test('it says what it is, and the audit who did what', async () => {
