@@ -352,10 +352,12 @@ test('what is not of its form, or of others, is refused, and nothing of the requ
       expected,
     ]);
   expect((await directory.get(scimPath(`Groups/${group.id}`))).body).toEqual(group);
-  for (const filter of ['displayName co "x"', 'userName eq "x"', 'members eq "x"'])
-    expect(
-      refusal(await directory.get(scimPath(`Groups?filter=${encodeURIComponent(filter)}`))),
-    ).toEqual([400, 'invalidFilter', 'scim_filter_invalid']);
+  for (const filter of ['displayName co "x"', 'userName eq "x"', 'members eq "x"']) {
+    const answer = await directory.get(scimPath(`Groups?filter=${encodeURIComponent(filter)}`));
+    expect(refusal(answer)).toEqual([400, 'invalidFilter', 'scim_filter_invalid']);
+    // By what groups are found, which have no userName.
+    expect(answer.body.detail).toContain('one of displayName, externalId, id,');
+  }
   const own = await foreign.get(scimPath(`Groups/${group.id}`, other.id));
   expect(refusal(own)).toEqual([404, null, 'not_found']);
   expect(refusal(await foreign.get(scimPath('Groups')))).toEqual([403, null, 'tenant_mismatch']);

@@ -40,7 +40,11 @@ export function filterOf<A extends string>(
   const [, name, quoted] = /^\s*([A-Za-z]+)\s+eq\s+("(?:[^"\\]|\\.)*")\s*$/i.exec(text) ?? [];
   const attribute = filterable.find((each) => each.toLowerCase() === name?.toLowerCase());
   const value = quoted === undefined ? undefined : textIn(quoted);
-  if (attribute === undefined || value === undefined) throw new StrataError('scim_filter_invalid');
+  if (attribute === undefined || value === undefined)
+    throw new StrataError(
+      'scim_filter_invalid',
+      `Filter by one of ${filterable.join(', ')}, with eq and a text in quotes.`,
+    );
   return { attribute, value };
 }
 
