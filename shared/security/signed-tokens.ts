@@ -34,8 +34,14 @@ const algorithm = 'HS256';
 const seconds = (): number => Math.floor(synchronizedNow() / 1000);
 const invalid = { ok: false, code: 'auth_token_invalid' } as const;
 
-export const headerOf = (token: string): { readonly kid?: string; readonly typ?: string } =>
-  jwt.decode(token, { complete: true })?.header ?? {};
+export function headerOf(token: string): { readonly kid?: string; readonly typ?: string } {
+  try {
+    return jwt.decode(token, { complete: true })?.header ?? {};
+  } catch {
+    // Of the type `JWT` the package reads the payload as well, which may be no JSON.
+    return {};
+  }
+}
 
 /** Throws without SECRET_KEY. */
 export function createSignedTokens<Claims extends object>(

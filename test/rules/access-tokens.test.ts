@@ -192,6 +192,7 @@ describe('altered', () => {
     ['no header and dot', `${body}.${mac}`],
     ['payload only', `.${body}.`],
     ['payload without dots', body],
+    ['a payload that is no JSON', `${encode({ ...header, typ: 'JWT' })}.bm90IEpTT04.${mac}`],
     ['nothing', ''],
     ['dots', '..'],
     ['an empty part more', `${good}.`],
