@@ -334,6 +334,7 @@ test('what is not of its form is refused as SCIM refuses, and does nothing', asy
     [{ op: 'replace', path: '__proto__', value: 'x' }, path],
     [{ op: 'remove' }, path],
     [{ op: 'replace', path: 'active', value: 'maybe' }, value],
+    [{ op: 'replace', path: 'active', value: { toString: 'true' } }, value],
     [{ op: 'replace', path: 'displayName', value: { a: 1 } }, value],
     [{ op: 'replace', value: 'x' }, value],
     [{ op: 'move', path: 'active', value: true }, value],

@@ -59,7 +59,9 @@ function textIn(quoted: string): string | undefined {
 }
 
 const activeOf = (value: unknown): boolean => {
-  const said = String(onlyOf(value)).toLowerCase();
+  const only = onlyOf(value);
+  if (typeof only === 'boolean') return only;
+  const said = typeof only === 'string' ? only.toLowerCase() : undefined;
   if (said === 'true' || said === 'false') return said === 'true';
   throw invalid([{ path: '/active', message: 'must be true or false' }]);
 };

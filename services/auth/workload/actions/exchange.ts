@@ -203,7 +203,9 @@ class UntrustedToken extends Error {
   readonly shown: object;
   constructor({ iss, sub, aud }: SubjectToken['claims']) {
     super('no rule trusts the token');
-    const short = (value: unknown): string => String(value).slice(0, longestShown);
+    // No `String`, which throws for an object that says how it becomes a text.
+    const short = (value: unknown): string =>
+      (typeof value === 'string' ? value : `${JSON.stringify(value)}`).slice(0, longestShown);
     this.shown = { issuer: short(iss), subject: short(sub), audience: short(aud) };
   }
 }

@@ -58,7 +58,7 @@ function isHeaderGood(header: Claims): header is Claims & { readonly kid: string
     signatureAlgorithms.includes(alg) &&
     typeof kid === 'string' &&
     kid !== '' &&
-    (typ === undefined || /^(JWT|JOSE)$/i.test(String(typ))) &&
+    (typ === undefined || (typeof typ === 'string' && /^(JWT|JOSE)$/i.test(typ))) &&
     refusedHeaders.every((name) => !Object.hasOwn(header, name))
   );
 }
