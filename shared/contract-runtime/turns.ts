@@ -7,32 +7,12 @@
  * | one tenant has all connections        | `atOnce` of its answers are worked on; the rest wait |
  * | whoever waited has left               | their answer is not begun                            |
  */
-import { Semaphore } from '../concurrency/semaphore.ts';
-import { StrataError } from '../errors.ts';
+import { Turns } from '../concurrency/turns.ts';
 import type { ActionName } from '../contracts/index.ts';
 import type { Handlers, Request } from './request.ts';
 
 /** On one node. A pool has up to 10 connections. */
 const atOnce = 2;
-
-export class Turns {
-  readonly #tenants = new Map<string, Semaphore>();
-
-  /** Throws `timeout` where the turn comes after `until`, by performance.now(). */
-  async take<T>(tenantId: string, until: number, work: () => Promise<T>): Promise<T> {
-    const semaphore = this.#tenants.get(tenantId) ?? new Semaphore(atOnce);
-    this.#tenants.set(tenantId, semaphore);
-    try {
-      return await semaphore.run(() => {
-        if (performance.now() >= until) throw new StrataError('timeout');
-        return work();
-      });
-    } finally {
-      if (semaphore.isUnused && this.#tenants.get(tenantId) === semaphore)
-        this.#tenants.delete(tenantId);
-    }
-  }
-}
 
 type AnyHandler = (params: { readonly tenant_id?: string }, request: Request) => Promise<unknown>;
 
@@ -41,7 +21,7 @@ export function takingTurns<Of extends Handlers>(
   actions: readonly (keyof Of & ActionName)[],
   handlers: Of,
 ): Of {
-  const turns = new Turns();
+  const turns = new Turns(atOnce);
   const queued = actions.map((action) => {
     const handler = handlers[action] as AnyHandler;
     const queuing: AnyHandler = (params, request) => {

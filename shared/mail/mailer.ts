@@ -2,6 +2,7 @@
 import type { createTransport, SendMailOptions } from 'nodemailer';
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Turns } from '../concurrency/turns.ts';
 import type { Settings } from '../settings/settings.ts';
 import { writeEml } from './eml-files.ts';
 import { control, isMailAddress } from './mail-address.ts';
@@ -10,6 +11,8 @@ import { MailError, mailError, refusals, type Refusal } from './mail-error.ts';
 export interface Mail {
   /** Sender, instead of the setting from_email. */
   readonly from?: string;
+  /** The tenant that has it sent, whose mails are only so many at a time; those to one address by default. */
+  readonly tenantId?: string | null;
   /** Bare addresses; each recipient sees the others. */
   readonly to: readonly string[];
   readonly subject: string;
@@ -35,7 +38,7 @@ export interface SentMail {
 }
 
 export interface Mailer {
-  /** Throws MailError. Ends within a minute. */
+  /** Throws MailError. Ends within a minute of its turn. */
   readonly send: (mail: Mail) => Promise<SentMail>;
   /**
    * Ends idle connections. A mail on its way is still sent; one that waits for a connection fails
@@ -52,6 +55,12 @@ interface Transport {
 type CreateTransport = typeof createTransport;
 
 const sendMs = 60_000;
+const mostConnections = 16;
+/**
+ * Mails of one tenant that may have connections. A server may look for long at an address before it
+ * takes a mail for it, which mails of others are not to wait for.
+ */
+const mostOfTenant = 3;
 /** In milliseconds; each ends a session that makes no progress. */
 const sessionLimits = {
   connectionTimeout: 10_000,
@@ -70,6 +79,8 @@ export function createMailer(
 ): Mailer {
   let current: { readonly settings: Settings; readonly transport: Transport } | undefined;
   let warned = false;
+  let closed = 0;
+  const turns = new Turns(mostOfTenant);
   warnOfAuthority(settings(), log);
 
   function currentTransport(create: CreateTransport): Transport {
@@ -96,12 +107,18 @@ export function createMailer(
         const message = compose(mail, settings().from_email);
         // With the first mail: most processes send none.
         const { createTransport: create } = await import('nodemailer');
-        return await currentTransport(create).send(message);
+        const closedBefore = closed;
+        return await turns.take(mail.tenantId ?? mail.to[0]!, Infinity, () => {
+          if (closed > closedBefore)
+            throw new MailError('This node closed its connections to the mail server', true);
+          return currentTransport(create).send(message);
+        });
       } catch (error) {
         throw mailError(error);
       }
     },
     close() {
+      closed += 1;
       current?.transport.close();
       current = undefined;
     },
@@ -138,6 +155,7 @@ function smtpTransport(create: CreateTransport, settings: Settings, host: string
       : { user: settings.smtp_username, pass: settings.smtp_password ?? '' };
   const pool = create({
     pool: true,
+    maxConnections: mostConnections,
     host,
     port: settings.smtp_port,
     secure: settings.smtp_port === 465,

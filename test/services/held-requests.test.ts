@@ -16,7 +16,7 @@ import { HeldRequests } from '../../shared/concurrency/held-requests.ts';
 import { TenantChanges } from '../../services/notifier/worker/tenant-changes.ts';
 import { serviceCaller, type Caller } from '../../shared/access.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
-import { Turns } from '../../shared/contract-runtime/turns.ts';
+import { Turns } from '../../shared/concurrency/turns.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { codeOf } from '../../shared/errors.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
@@ -246,7 +246,7 @@ test('what a person may decide is read once for all of their requests that came 
 });
 
 test('a tenant has two turns at a time, and nothing is begun for whoever left while they waited', async () => {
-  const turns = new Turns();
+  const turns = new Turns(2);
   const { promise, resolve } = Promise.withResolvers<void>();
   const begun: string[] = [];
   const take = (tenantId: string, what: string, until: number, work = Promise.resolve()) =>

@@ -5,6 +5,7 @@ import { createServer, connect, type AddressInfo, type Socket } from 'node:net';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import PostalMime from 'postal-mime';
 import { createDeferredMail } from '../../services/auth/mail/deferred-mail.ts';
@@ -145,6 +146,46 @@ describe('a mail', () => {
       ['new@example.com', '4'],
     ]);
     expect(server.received).toHaveLength(3);
+  });
+
+  test('waits for no other tenant, to whose recipients the server is slow', async () => {
+    const slow: (() => void)[] = [];
+    const { server, mailer } = await served({
+      onRcptTo({ address }, _session, done) {
+        if (address.startsWith('slow')) slow.push(done);
+        else done();
+      },
+    });
+    const sending = ['a', 'b'].flatMap((tenantId) =>
+      Array.from({ length: 8 }, (_each, nth) =>
+        mailer.send(mail({ to: [`slow-${tenantId}-${nth}@example.com`], tenantId })),
+      ),
+    );
+    while (slow.length < 6) await delay(5);
+    await mailer.send(mail({ tenantId: 'c' }));
+    expect([server.received.length, slow.length]).toEqual([1, 6]);
+    while (server.received.length < 17) {
+      for (const take of slow.splice(0)) take();
+      await delay(5);
+    }
+    await Promise.all(sending);
+  });
+
+  test('that waits for its turn fails for now where the connections are closed', async () => {
+    const slow: (() => void)[] = [];
+    const { mailer } = await served({
+      onRcptTo: (_address, _session, done) => void slow.push(done),
+    });
+    const sending = Array.from({ length: 4 }, () => mailer.send(mail({ tenantId: 'a' })));
+    while (slow.length < 3) await delay(5);
+    mailer.close();
+    for (const take of slow) take();
+    const ended = await Promise.allSettled(sending);
+    expect(ended.map(({ status }) => status)).toEqual([
+      ...Array.from({ length: 3 }, () => 'fulfilled'),
+      'rejected',
+    ]);
+    expect((await failure(sending[3]!)).retry).toBe(true);
   });
 
   test('signs in where there is a user name', async () => {

@@ -72,18 +72,18 @@ export function emailChannel({ mailer, settings, verifiedDomains }: ChannelOptio
       const { from_email: wanted, template_overrides: overrides } = email;
       const { id, target: to } = notice;
       const body = parseBody(notice.body);
-      const from = await senderFor(wanted, body.data.tenant_id);
-      if (body.type === testNotice)
-        return sendEmail(mailer, { id, to, from, wanted, mail: testMail });
+      const { tenant_id: tenantId } = body.data;
+      const from = await senderFor(wanted, tenantId);
+      const send = (mail: RenderedMail): Promise<Outcome> =>
+        sendEmail(mailer, { id, to, from, wanted, tenantId, mail });
+      if (body.type === testNotice) return send(testMail);
 
-      if (body.type === budgetNoticeType)
-        return sendEmail(mailer, { id, to, from, wanted, mail: budgetMail(body.data) });
+      if (body.type === budgetNoticeType) return send(budgetMail(body.data));
 
       if (tellsOfChangeSet(body)) throw new Error(`${body.type} is no notice for a mail`);
       const approval = { ...body.data, id: body.data.approval_id };
       const links = decisionUrls(approval, notice);
-      const mail = renderApprovalMail(body.type, approval, { links, overrides });
-      return sendEmail(mailer, { id, to, from, wanted, mail });
+      return send(renderApprovalMail(body.type, approval, { links, overrides }));
     },
   };
 }
@@ -95,18 +95,19 @@ export interface EmailRequest {
   readonly from: string;
   /** The sender that the tenant wants; `from`, where absent. */
   readonly wanted?: string;
+  readonly tenantId?: string | null;
   readonly mail: RenderedMail;
 }
 
 /** Sends one mail to one recipient. */
 export async function sendEmail(
   mailer: Mailer,
-  { id, to, from, wanted = from, mail }: EmailRequest,
+  { id, to, from, wanted = from, tenantId = null, mail }: EmailRequest,
 ): Promise<Outcome> {
   const began = performance.now();
   const attempted = () => ({ duration_ms: performance.now() - began, status: null });
   try {
-    const sent = await mailer.send({ ...mail, to: [to], messageId: id, from });
+    const sent = await mailer.send({ ...mail, to: [to], messageId: id, from, tenantId });
     return {
       result: 'delivered',
       ...attempted(),

@@ -52,7 +52,7 @@ function changeSetNoticeMail(
 ): Mail {
   const where = event.tenant_id === null ? 'the platform' : `tenant ${event.tenant_id}`;
   const what = `In ${where}, a change set ${said[step]}.`;
-  return mailOf(to, subjects[step] ?? 'A change set', [
+  const mail = mailOf(to, subjects[step] ?? 'A change set', [
     [what],
     [
       `When: ${event.occurred_at}`,
@@ -60,6 +60,7 @@ function changeSetNoticeMail(
     ],
     ...(isLast ? [lastOfHour] : []),
   ]);
+  return { ...mail, tenantId: event.tenant_id };
 }
 
 const subjects: Readonly<Record<string, string>> = {

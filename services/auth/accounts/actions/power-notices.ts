@@ -43,13 +43,14 @@ function powerNoticeMail(
   const which = `Audit event: ${event.id}, about ${event.target ?? 'no single thing'}`;
   const advice =
     'It changes who may sign in, what credentials may do, who approves, or what proof exists. If none of you intended it, revoke the sessions and keys of who did it, and undo it:';
-  return mailOf(to, 'Rights were changed', [
+  const mail = mailOf(to, 'Rights were changed', [
     [what],
     [when, which],
     [advice],
     [{ link: frontendOrigin }],
     ...(isLast ? [lastOfHour] : []),
   ]);
+  return { ...mail, tenantId: event.tenant_id };
 }
 
 /** The administrators of a tenant, or the platform's. */

@@ -274,7 +274,8 @@ export function invitationActions({
         await recordEvent(manager, event, request);
       });
       const link = invitationLink(settings(), token);
-      deferredMail.send(invitationMail(user.email, body.tenant_name, link), request.log);
+      const mail = invitationMail(user.email, body.tenant_name, link);
+      deferredMail.send({ ...mail, tenantId: body.tenant_id }, request.log);
       return null;
     },
 
