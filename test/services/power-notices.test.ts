@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { eventually } from '../support/cluster.ts';
 import { mailsTo } from '../support/mailboxes.ts';
+import { startMailServer, type MailServer } from '../support/mail-server.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   addMember,
@@ -12,18 +13,35 @@ import {
   startStrata,
   type Client,
   type Running,
+  type TenantFixture,
 } from '../support/strata.ts';
 
 let database: Database;
+let mailServer: MailServer;
 let strata: Running;
+/** To whose addresses the mail server takes no mail yet, with what lets it. */
+const held = new Map<string, () => void>();
 let platform: Client;
 beforeAll(async () => {
   database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url });
+  mailServer = await startMailServer({
+    onRcptTo({ address }, _session, done) {
+      if (held.has(address)) held.set(address, done);
+      else done();
+    },
+  });
+  strata = await startStrata({
+    DATABASE_URL: database.url,
+    SMTP_SERVER: 'localhost',
+    SMTP_PORT: String(mailServer.port),
+    SMTP_TLS_CA: mailServer.certificate,
+    FROM_EMAIL: 'strata@platform.example',
+  });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
 });
 afterAll(async () => {
   await strata?.stop('SIGKILL');
+  await mailServer?.stop();
   await database?.drop();
 });
 
@@ -108,4 +126,36 @@ test('an address gets twenty of these mails an hour, the last of which says so',
   });
   // Of any action: they may have been told of their own membership before.
   expect(await noticesTo(tenant.emails.operator!)).toHaveLength(20);
+});
+
+test('mails to an address that the server is slow to take one for hold up no other tenant, and neither come twice', async () => {
+  const slow = await createTenant(strata.url, platform, 'Slow');
+  const other = await createTenant(strata.url, platform, 'Other');
+  const address = slow.emails.tenant_admin!;
+  const giveGroup = async ({ id, admin, emails }: TenantFixture, group: string): Promise<void> => {
+    const { body } = await admin.get(`/tenants/${id}/users`);
+    const { user_id: viewer } = body.items.find(
+      ({ email }: { email: string }) => email === emails.viewer,
+    );
+    const { status } = await admin.patch(`/tenants/${id}/users/${viewer}`, { groups: [group] });
+    expect(status).toBe(200);
+  };
+  const noted = () => database.query('SELECT FROM audit.mail_notices');
+  await eventually(async () => expect(await noted()).toHaveLength(0));
+  const notHeld = (): void => {};
+  held.set(address, notHeld);
+  await giveGroup(slow, 'a');
+  await eventually(async () => expect(held.get(address)).not.toBe(notHeld));
+  await giveGroup(other, 'a');
+  await eventually(async () => {
+    const [notice] = await noticesTo(other.emails.tenant_admin!, 'tenant.member_updated');
+    expect(notice).toContain(`In tenant ${other.id}`);
+  });
+  expect(await noticesTo(address, 'tenant.member_updated')).toEqual([]);
+  const take = held.get(address)!;
+  held.delete(address);
+  take();
+  await eventually(async () => expect(await noted()).toHaveLength(0));
+  for (const { emails } of [slow, other])
+    expect(await noticesTo(emails.tenant_admin!, 'tenant.member_updated')).toHaveLength(1);
 });

@@ -6,8 +6,10 @@ import { In, type DataSource, type EntityManager } from 'typeorm';
 import type { AuditEventFacts } from '../../../shared/commits/commit.ts';
 import { EventEntity, eventFrom } from '../schema.ts';
 
-/** Of so many one look sees to. */
-const mostAtOnce = 20;
+/** Of one tenant, and of all, in one look. */
+const mostAtOnce = { ofTenant: 20, ofAll: 100 } as const;
+/** Of those that wait longest so many are looked at. */
+const mostLookedAt = 1000;
 /** Longer than the attempts of a mail take: another node tries again what a dead one claimed. */
 const claimSeconds = 120;
 
@@ -34,33 +36,54 @@ export async function noteMails(
   return true;
 }
 
+/** Mails of one tenant, or of the platform, that are to be sent. */
 export interface DueMails {
+  readonly tenantId: string | null;
   readonly ids: readonly string[];
   /** Those that there still are, oldest first. */
   readonly events: readonly AuditEventFacts[];
 }
 
-/** Claims what is due. A node that dies loses its claims and nothing else. */
-export async function claimMails(db: DataSource): Promise<DueMails> {
-  const rows = await db.query<{ event_id: string }[]>(
-    `WITH due AS (
-       SELECT event_id FROM audit.mail_notices WHERE due_at <= clock_timestamp()
-       ORDER BY due_at LIMIT ${mostAtOnce} FOR UPDATE SKIP LOCKED
+/** Claims what is due, but for that of some tenants. A node that dies loses its claims and nothing else. */
+export async function claimMails(
+  db: DataSource,
+  except: readonly DueMails['tenantId'][],
+): Promise<DueMails[]> {
+  const rows = await db.query<{ event_id: string; tenant_id: string | null }[]>(
+    `WITH waiting AS (
+       SELECT event_id, tenant_id, row_number() OVER (PARTITION BY tenant_id ORDER BY due_at) AS place
+       FROM (
+         SELECT n.event_id, n.due_at, e.tenant_id FROM audit.mail_notices n LEFT JOIN audit.events e ON e.id = n.event_id
+         WHERE n.due_at <= clock_timestamp()
+           AND NOT EXISTS (SELECT FROM unnest($1::uuid[]) AS o (id) WHERE o.id IS NOT DISTINCT FROM e.tenant_id)
+         ORDER BY n.due_at LIMIT ${mostLookedAt}
+       ) AS oldest
+     ),
+     due AS (
+       SELECT event_id FROM audit.mail_notices
+       WHERE event_id = ANY (ARRAY(
+           SELECT event_id FROM waiting WHERE place <= ${mostAtOnce.ofTenant} ORDER BY place LIMIT ${mostAtOnce.ofAll}))
+         AND due_at <= clock_timestamp() FOR UPDATE SKIP LOCKED
      ),
      claimed AS (
        UPDATE audit.mail_notices n SET due_at = clock_timestamp() + interval '${claimSeconds} seconds'
        FROM due WHERE n.event_id = due.event_id RETURNING n.event_id
      )
-     SELECT event_id FROM claimed`,
+     SELECT event_id, tenant_id FROM claimed JOIN waiting USING (event_id)`,
+    [except],
   );
-  const ids = rows.map(({ event_id: id }) => id);
-  if (ids.length === 0) return { ids, events: [] };
+  if (rows.length === 0) return [];
   const found = await db.manager.find(EventEntity, {
-    where: { id: In(ids) },
+    where: { id: In(rows.map(({ event_id: id }) => id)) },
     order: { occurred_at: 'ASC' },
   });
-  return { ids, events: found.map(eventFrom) };
+  const byTenant = Map.groupBy(rows, ({ tenant_id: tenantId }) => tenantId);
+  return [...byTenant].map(([tenantId, own]) => ({
+    tenantId,
+    ids: own.map(({ event_id: id }) => id),
+    events: found.filter((event) => event.tenant_id === tenantId).map(eventFrom),
+  }));
 }
 
-export const removeMails = (db: DataSource, { ids }: DueMails): Promise<unknown> =>
+export const removeMails = (db: DataSource, ids: DueMails['ids']): Promise<unknown> =>
   db.query('DELETE FROM audit.mail_notices WHERE event_id = ANY ($1)', [ids]);
