@@ -240,6 +240,51 @@ describe('who may claim what', () => {
     expect(ofTenants(await claimDue(db, worker, 1024))).toEqual({ evil: sendsPerTenant });
   });
 
+  test('however many tenants have endpoints that hang, some slots are free, also for their mail', async () => {
+    const tenants = Array.from({ length: 12 }, () => randomUUID());
+    const hanging = tenants.flatMap((id) =>
+      Array.from({ length: 20 }, (_each, index) => `webhook ${id} ${index}`),
+    );
+    const ownTenants = () =>
+      db.query(`UPDATE notifier.deliveries SET tenant_id = split_part(endpoint_key, ' ', 2)::uuid`);
+    await queue(hanging, 16);
+    await ownTenants();
+    const { promise: hangs, resolve: end } = Promise.withResolvers<never>();
+    const sent: string[] = [];
+    const delivering = startDelivering({
+      db,
+      log: pino({ level: 'silent' }),
+      open: () => ({ config: {}, revision: 1 }) as never,
+      sender: {
+        retryPlan: () => undefined as never,
+        send({ endpoint_key: key }) {
+          sent.push(key);
+          return hangs;
+        },
+      },
+    });
+    try {
+      await eventually(async () => {
+        const { in_flight: before } = delivering.counts();
+        expect(before).toBeGreaterThan(700);
+        const [row] = await db.query<[{ now: number }]>(
+          `SELECT count(*)::int AS now FROM notifier.deliveries WHERE lease IS NULL`,
+        );
+        expect(row.now).toBe(hanging.length * 16 - before);
+      });
+      const late = [`webhook ${randomUUID()} 0`, `email ${tenants[0]}`, `email ${randomUUID()}`];
+      await queue(late);
+      await ownTenants();
+      delivering.wake();
+      await eventually(async () => expect(sent).toEqual(expect.arrayContaining(late)));
+      const have = new Set(sent.map((key) => key.split(' ')[1]));
+      expect([...have]).toEqual(expect.arrayContaining(tenants));
+    } finally {
+      end({ result: 'delivered', duration_ms: 1, status: 200, answer: null, error: null } as never);
+      await delivering.stop();
+    }
+  });
+
   test('where one endpoint has most of what is pending, none is looked for in all of it', async () => {
     await queue(['most'], 20_000);
     await queue(['none'], 0);

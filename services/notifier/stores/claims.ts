@@ -14,9 +14,8 @@ import type { DeliveryRow } from '../schema.ts';
 /** Sends to one endpoint that may be on their way at a time, over all workers. */
 const sendsPerEndpoint = 16;
 /**
- * Sends for one tenant that one claim takes. A worker that has as many on their way claims none for
- * it: a tenant may have any number of endpoints that hang, if only one after the other. It is more
- * than all webhooks that a tenant has at a time may take, so that its mail is sent beside them.
+ * Sends for one tenant on their way from a worker, at most: a tenant may have any number of endpoints
+ * that hang, if only one after the other.
  */
 export const sendsPerTenant = 384;
 /**
@@ -56,16 +55,21 @@ const firstSendMayPass = `coalesce(e.blocked_until <= now(), true)`;
 const isKnown = `(SELECT d.channel FROM notifier.deliveries d
   WHERE d.endpoint_key = e.key AND d.state = 'pending' ORDER BY d.next_attempt_at LIMIT 1) = ANY($3) IS NOT FALSE`;
 
-/** Of an endpoint `e`: its tenant, the second word of its key, is none of those that are left out. */
-const isOfOthers = `split_part(e.key, ' ', 2) <> ALL ((SELECT $5::text[])::text[])`;
+/**
+ * Of an endpoint `e`: its tenant, the second word of its key, is none of those that are left out. Mail
+ * is one endpoint of a tenant, and is sent beside webhooks that hang.
+ */
+const isOfOthers = `(split_part(e.key, ' ', 2) <> ALL ((SELECT $5::text[])::text[]) OR starts_with(e.key, 'email '))`;
 
 export interface ClaimOptions {
   /** The channels of this release. */
   readonly known?: readonly string[];
   /** Endpoints to which there is room again. */
   readonly recorded?: readonly string[];
-  /** Tenants that are left out. */
+  /** Tenants that are left out, but for their mail. */
   readonly except?: readonly string[];
+  /** So many are claimed of each tenant. */
+  readonly perTenant?: number;
   /** Approvals whose configuration this worker has already. */
   readonly opened?: readonly string[];
 }
@@ -131,14 +135,20 @@ export const claimDue = (
   db: DataSource,
   worker: string,
   slots: number,
-  { known = channels, recorded = [], except = [], opened = [] }: ClaimOptions = {},
+  {
+    known = channels,
+    recorded = [],
+    except = [],
+    opened = [],
+    perTenant = sendsPerTenant,
+  }: ClaimOptions = {},
 ): Promise<Claim[]> =>
-  runAlone<Claim>(db, claimStatement, [worker, slots, known, recorded, except, opened]);
+  runAlone<Claim>(db, claimStatement, [worker, slots, known, recorded, except, opened, perTenant]);
 
 /**
  * It is a prepared statement: planning takes ten times as long as the work. PostgreSQL keeps
  * a plan where it costs no more than one that is made for the values, so the planner sees none of
- * `$2`, `$4`, `$5` and `$6`.
+ * `$2` and `$4` to `$7`.
  */
 const claimStatement: Statement = {
   name: 'notifier_claim_due',
@@ -195,7 +205,7 @@ const claimStatement: Statement = {
       ) d
     ),
     chosen AS (
-      SELECT id, key, failures, probe FROM offered WHERE place_in_tenant <= ${sendsPerTenant}
+      SELECT id, key, failures, probe FROM offered WHERE place_in_tenant <= (SELECT $7::int)
       ORDER BY served_at, next_attempt_at LIMIT (SELECT $2::int)
     ),
     -- Whoever has locked one of them records or cancels it.

@@ -21,11 +21,14 @@ import { OpenedConfigs, type OpenSentBy } from './opened-configs.ts';
 import { createRecorder } from './record.ts';
 
 /**
- * Sends on their way from one process. To delay a healthy endpoint, as many others would have to
- * hang as fill these slots with the 16 sends that each may have on its way, and they would have to
- * be of more than one tenant: each is left out of claims from `sendsPerTenant` on.
+ * Sends on their way from one process. A tenant that has as many as half of what is free is left out
+ * of claims, as queues are that share a switch's memory (Choudhury and Hahne, Dynamic Queue Length
+ * Thresholds, 1998): however many have endpoints that hang, such as those of one provider, some slots
+ * are free for others.
  */
 const slots = 1024;
+/** How many of them one tenant may have while so many are free. */
+const shareOf = (free: number): number => Math.min(sendsPerTenant, Math.ceil(free / 2));
 /** How late a wake-up that was missed makes a notice. */
 const pollMs = 1000;
 /** Often enough that a claim, which lasts 10 s, survives two failed renewals. */
@@ -56,9 +59,9 @@ interface Send {
 }
 
 /** Those that have as many sends on their way as they may. */
-function fullTenants(sends: Iterable<Send>): Set<string> {
+function fullTenants(sends: Iterable<Send>, share: number): Set<string> {
   const byTenant = Map.groupBy(sends, ({ tenantId }) => tenantId);
-  const full = [...byTenant].filter(([, own]) => own.length >= sendsPerTenant);
+  const full = [...byTenant].filter(([, own]) => own.length >= share);
   return new Set(full.map(([tenantId]) => tenantId));
 }
 
@@ -102,14 +105,18 @@ export function startDelivering(options: DeliveryOptions): DeliveryWorker {
 
   /** Starts what is due and there is room for; answers how many deliveries it has claimed. */
   async function startDue(): Promise<number> {
-    if (inFlight.size >= slots) return 0;
-    const full = fullTenants(inFlight.values());
+    const free = slots - inFlight.size;
+    if (free <= 0) return 0;
+    const share = shareOf(free);
+    const full = fullTenants(inFlight.values(), share);
     const endpoints = [...recorded].filter(([, tenantId]) => !full.has(tenantId));
     for (const [key] of endpoints) recorded.delete(key);
     const opened = configs.snapshot();
-    const claims = await claimDue(db, worker, slots - inFlight.size, {
+    // In parts: what one claim takes changes the share of the next.
+    const claims = await claimDue(db, worker, Math.ceil(free / 2), {
       recorded: endpoints.map(([key]) => key),
       except: [...full],
+      perTenant: Math.ceil(share / 4),
       opened: [...opened.keys()],
     });
     for (const [claim, open] of configs.of(claims, opened)) {
