@@ -84,7 +84,9 @@ export class Gateway {
     let refused: { readonly token: string; readonly error: StrataError } | undefined;
     for (;;) {
       const given = this.#credential();
-      const token = await given;
+      // One that never comes is not what later requests wait for.
+      const forget = whenAborted(asked.signal, () => this.#forget(given));
+      const token = await given.finally(forget);
       if (token === refused?.token) {
         this.#forget(given);
         throw refused.error;

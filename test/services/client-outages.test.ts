@@ -1,7 +1,7 @@
 /** `client/` through outages that last: the minutes pass by a clock that the tests turn. */
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { runAutomation, startAutomation } from '../../client/source/automations.ts';
-import { Gateway } from '../../client/source/gateway.ts';
+import { Gateway, type Token } from '../../client/source/gateway.ts';
 import { connect, type Change, type Config, type State } from '../../client/source/index.ts';
 import { StrataProvider } from '../../client/source/openfeature-web.ts';
 import { eventually } from '../support/cluster.ts';
@@ -120,7 +120,7 @@ describe('by a clock that stands still unless it is turned', () => {
     gateway.streams.clear();
   }
 
-  async function connected(token: string | (() => string) = 'good'): Promise<Config> {
+  async function connected(token: Token = 'good'): Promise<Config> {
     const config = await connect({ url: 'http://gateway', tenant: 't', token, warn: () => {} });
     open.push(config);
     return config;
@@ -222,6 +222,20 @@ describe('by a clock that stands still unless it is turned', () => {
       expect(each.state).toMatchObject({ status: 'live', stale: false });
       expect(each.limit('max_cost_impact_auto')).toBe(50);
     }
+  });
+
+  test('a token that never comes holds up no later request', async () => {
+    let asked = 0;
+    const config = await connected(() => {
+      asked += 1;
+      return asked === 2 ? new Promise<never>(() => {}) : gateway.token;
+    });
+    await passes(10_000);
+    gateway.token = 'another';
+    cutAll();
+    await passes(60_000);
+    expect(config.state).toMatchObject({ status: 'live', stale: false });
+    expect(asked).toBe(3);
   });
 
   test('clients that a gateway was away from for 10 s come back spread', async () => {
