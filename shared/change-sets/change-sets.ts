@@ -29,6 +29,7 @@ import {
   askedOf,
   breakerOf,
   digestOf,
+  groupsOfAll,
   overlap,
   personOf,
   reminderOf,
@@ -397,7 +398,7 @@ export class ChangeSets {
     const works = await trialsOf(writes, items, claimsOf(claims), request);
     const scope = documentScope(tenantId);
     const tried = await commitChanges(db, request, scope, works, { discard: true });
-    const asked = tried.map(({ result }) => result.required).filter((each) => each !== null);
+    const asked = tried.map(({ result }) => result.required);
     return {
       items: tried.map(
         ({ result: { before, after, baseRevision: base, answer } }, index): StoredItem => {
@@ -414,8 +415,8 @@ export class ChangeSets {
           };
         },
       ),
-      required: Math.max(1, ...asked.map(({ required }) => required)),
-      groups: asked.find(({ groups }) => groups.length > 0)?.groups ?? [],
+      required: Math.max(1, ...asked.map((each) => each?.required ?? 1)),
+      groups: groupsOfAll(asked.map((each) => each?.groups ?? [])),
     };
   }
 

@@ -16,7 +16,7 @@
 import type { Caller } from '../access.ts';
 import type { ApplyWhen, ChangeSetState } from '../contracts/change-sets.ts';
 import { claimsOf, type Claims } from '../documents/managed-fields.ts';
-import { StrataError } from '../errors.ts';
+import { invalid, StrataError } from '../errors.ts';
 import { synchronizedNow } from '../process/synchronized-clock.ts';
 import { canonicalHash } from '../schema/canonical-hash.ts';
 import { isUuid } from '../schema/uuid.ts';
@@ -144,6 +144,19 @@ export function requireAnother({ authors }: Content, person: StoredPerson): void
       'approval_own_request',
       'Who wrote or edited a change set, or made the key that did, does not approve it.',
     );
+}
+
+/**
+ * Who approves all items: a change set has the groups of one policy. Throws 422 where other groups
+ * approve one of them, since it could be approved and never applied.
+ */
+export function groupsOfAll(byItem: readonly (readonly string[])[]): readonly string[] {
+  const first = byItem.findIndex((groups) => groups.length > 0);
+  const groups = byItem[first] ?? [];
+  const other = byItem.findIndex((own) => own.length > 0 && own.join() !== groups.join());
+  if (other === -1) return groups;
+  const message = `is approved by ${byItem[other]!.join(', ')}, and item ${first} by ${groups.join(', ')}: propose it by itself`;
+  throw invalid([{ path: `/items/${other}`, message }]);
 }
 
 /** Throws 409 where a policy asks for more than there is. */

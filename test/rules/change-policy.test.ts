@@ -1,7 +1,7 @@
 /** What change policies ask for: which writes they guard, what tightens, what loosens a policy. */
 import { describe, expect, test } from '@jest/globals';
 import { proposedBy } from '../../shared/change-sets/proposing.ts';
-import { digestOf } from '../../shared/change-sets/rules.ts';
+import { digestOf, groupsOfAll } from '../../shared/change-sets/rules.ts';
 import type { Bounds } from '../../shared/contracts/bounds.ts';
 import { limitDefaults } from '../../shared/contracts/risk.ts';
 import {
@@ -37,6 +37,23 @@ test('a proposal keeps the conditions of the write', () => {
   const refused = { path: '/config/changesets', body: { title: 't', reason: 'r', items: [item] } };
   for (const condition of [{ if_match: '"3"' }, { if_none_match: '*' }] as const)
     expect(proposedBy(condition, refused, 'r').items).toEqual([{ ...item, ...condition }]);
+});
+
+test('one change set has the groups of one policy, since with two it could never be applied', () => {
+  expect(groupsOfAll([[], ['sre'], [], ['sre']])).toEqual(['sre']);
+  expect(groupsOfAll([[], []])).toEqual([]);
+  expect(() => groupsOfAll([[], ['sre'], ['finance', 'risk']])).toThrow(
+    expect.objectContaining({
+      data: {
+        errors: [
+          {
+            path: '/items/2',
+            message: 'is approved by finance, risk, and item 1 by sre: propose it by itself',
+          },
+        ],
+      },
+    }),
+  );
 });
 
 describe('what a policy guards', () => {
