@@ -5,6 +5,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { audited } from '../support/audit.ts';
+import { grown } from '../support/grown.ts';
 import { runPasted } from '../support/pasted.ts';
 import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
@@ -294,6 +295,42 @@ describe('what a group gives', () => {
     expect([late.status, late.body.detail.code]).toEqual([403, 'insufficient_role']);
     expect(late.body.detail.message).toContain('after this approval was asked for');
     expect((await decide(after)).status).toBe(200);
+  });
+
+  /**
+   * Somebody has been in a group for long, and the administrator has another give the same; then one
+   * of the two ceases to. Two more approvals that the administrator asked for: from before and after.
+   */
+  async function afterTwoGave(ends: 'older' | 'newer') {
+    const { id, client } = await person();
+    const [older, newer] = [await groupOf([id]), await groupOf([id])];
+    await give(older.id, ['reviewer']);
+    await grown(strata.database, tenant.id);
+    const at = `/tenants/${tenant.id}/approvals`;
+    const ask = async (by: Client): Promise<string> =>
+      (await by.post(at, { action: 'scale', risk_level: 'low', title: 'Scale' })).body.id;
+    const before = await ask(tenant.operator);
+    await give(newer.id, ['reviewer']);
+    await give((ends === 'older' ? older : newer).id, []);
+    expect((await memberOf(id)).roles).toContain('reviewer');
+    const decide = async (approval: string): Promise<unknown[]> => {
+      const answer = await client.post(`${at}/${approval}/decision`, { decision: 'approve' });
+      return [answer.status, answer.body.detail?.code ?? answer.body.state];
+    };
+    return { decide, before, own: await ask(tenant.admin), others: await ask(tenant.operator) };
+  }
+
+  test('that gave the same later counts from then on, where the one that gave it first ceases to', async () => {
+    const { decide, before, own, others } = await afterTwoGave('older');
+    expect(await decide(own)).toEqual([403, 'approval_decider_added_by_requester']);
+    expect(await decide(before)).toEqual([403, 'insufficient_role']);
+    expect(await decide(others)).toEqual([200, 'approved']);
+  });
+
+  test('that gave the same later takes nothing where it ceases to', async () => {
+    const { decide, before, own } = await afterTwoGave('newer');
+    expect(await decide(own)).toEqual([200, 'approved']);
+    expect(await decide(before)).toEqual([200, 'approved']);
   });
 
   test('is never tenant_admin, and for administrators of the tenant to say', async () => {

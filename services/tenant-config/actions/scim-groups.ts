@@ -121,10 +121,17 @@ export function scimGroupActions(db: DataSource, settings: () => Settings) {
     async 'tenant-config.scim.groups.delete'({ tenant_id, group_id: id }, request) {
       const address = { tenant_id, id };
       await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
-        const { members, ...row } = await findDirectoryGroup(manager, tenant_id, id);
+        const before = await findDirectoryGroup(manager, tenant_id, id);
         await manager.delete(DirectoryGroupEntity, address);
-        const followed = await followDirectoryGroups(manager, tenant_id, members, request, at);
-        const event = groupEvent('deleted', address, { display_name: row.display_name });
+        const followed = await followDirectoryGroups(
+          manager,
+          tenant_id,
+          before.members,
+          { id, before, after: null },
+          request,
+          at,
+        );
+        const event = groupEvent('deleted', address, { display_name: before.display_name });
         return { result: null, keys: followed.keys, events: [event, ...followed.events] };
       });
       return null;
@@ -153,6 +160,7 @@ export const directoryGroupActions = (db: DataSource) =>
           manager,
           tenant_id,
           before.members,
+          { id, before, after: { ...before, ...gives } },
           request,
           at,
         );
@@ -220,7 +228,14 @@ async function change(
     const added = after.members.filter((each) => !had.has(each));
     const removed = before.members.filter((each) => !has.has(each));
     const moved = [...added, ...removed];
-    const followed = await followDirectoryGroups(manager, tenantId, moved, request, at);
+    const followed = await followDirectoryGroups(
+      manager,
+      tenantId,
+      moved,
+      { id, before: row, after: { ...row, ...said } },
+      request,
+      at,
+    );
     const names = diff(
       { display_name: before.displayName, external_id: before.externalId },
       { display_name: after.displayName, external_id: after.externalId },

@@ -5,6 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { tenantRoles, type TenantRole } from '../../../shared/contracts/roles.ts';
 import { StrataError } from '../../../shared/errors.ts';
+import type { GroupGifts } from './given.ts';
 
 export interface Rights {
   roles: TenantRole[];
@@ -24,13 +25,38 @@ export interface MemberRights extends Rights {
 export const rightsByHand = ({ roles, groups, by_hand: byHand }: MemberRights): Rights =>
   byHand ?? { roles, groups };
 
-const without = (all: Rights, some: Rights): Rights => ({
+export const without = (all: Rights, some: Rights): Rights => ({
   roles: all.roles.filter((role) => !some.roles.includes(role)),
   groups: all.groups.filter((group) => !some.groups.includes(group)),
 });
 
 /** What a member has by the directory alone. */
 export const rightsByDirectory = (row: MemberRights): Rights => without(row, rightsByHand(row));
+
+/** A group as far as people have rights by it. */
+export interface GivingGroup extends Rights {
+  readonly members: readonly string[];
+}
+/** What becomes of a group; null where there is none after it. */
+export interface GroupChange {
+  readonly id: string;
+  readonly before: GivingGroup;
+  readonly after: GivingGroup | null;
+}
+
+/**
+ * What a change of a group begins, or ceases, to give each of its people beside others. What people
+ * gave they gave before any group did, and keep while one does.
+ */
+export function groupGiftsOf({ id, before, after }: GroupChange) {
+  const [had, has] = [new Set(before.members), new Set(after?.members)];
+  return (row: MemberRights & { readonly user_id: string }): GroupGifts => {
+    const byHand = rightsByHand(row);
+    const gave = without(had.has(row.user_id) ? before : noRights, byHand);
+    const gives = without(after && has.has(row.user_id) ? after : noRights, byHand);
+    return { group: id, began: without(gives, gave), ceased: without(gave, gives) };
+  };
+}
 
 /** Roles that were added come in the order of the contract, groups by name. */
 const union = (one: Rights, other: Rights): Rights => {

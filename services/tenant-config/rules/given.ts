@@ -16,6 +16,11 @@ export interface Gift {
   readonly at: string;
   /** Principals, as rules/principals.ts of the notifier names them. */
   readonly by: readonly string[];
+  /**
+   * What further groups of the directory gave after it, oldest first, which counts once they alone do.
+   * Without a group where it is the last of several.
+   */
+  readonly further?: readonly (Omit<Gift, 'further'> & { readonly group?: string })[];
 }
 /** By role or group; what is missing was given before this was kept. */
 export type Given = Readonly<Record<string, Gift>>;
@@ -61,30 +66,76 @@ export const recentGivers = (all: readonly (Given | null)[], at: Date): string[]
     .filter((gift) => Date.parse(gift.at) > distrustedBefore(at.toISOString()).getTime())
     .flatMap(({ by }) => by);
 
-/** What is kept is kept as it was given first; what is new is given by this gift. */
+/** What one group of the directory began or ceased to give somebody who has it otherwise, too. */
+export interface GroupGifts {
+  readonly group: string;
+  readonly began: RolesAndGroups;
+  readonly ceased: RolesAndGroups;
+}
+
+/** What was given before this was kept. */
+const longAgo: Gift = { at: new Date(0).toISOString(), by: [] };
+
+/**
+ * What is kept is kept as it was given first by what gives it still; what is new is given by this
+ * gift.
+ */
 export function givenNow(
   after: RolesAndGroups,
   gift: Gift,
   before: RolesAndGroups & { readonly given: Given | null } = { ...nothing, given: null },
+  { group, began, ceased }: GroupGifts = { group: '', began: nothing, ceased: nothing },
 ): Given {
   const had = new Set(entriesOf(before));
+  const [further, less] = [new Set(entriesOf(began)), new Set(entriesOf(ceased))];
   const kept = before.given ?? {};
   return Object.fromEntries(
     entriesOf(after).flatMap((entry) => {
+      const first = kept[entry];
       if (!had.has(entry)) return [[entry, gift]];
-      return kept[entry] ? [[entry, kept[entry]]] : [];
+      if (further.has(entry)) return [[entry, withFurther(first ?? longAgo, gift, group)]];
+      if (!first) return [];
+      return [[entry, less.has(entry) ? withoutGroup(first, group) : first]];
     }),
   );
 }
 
+/** So many further gifts are kept apart. */
+const mostFurther = 2;
+
+function withFurther(first: Gift, gift: Gift, group: string): Gift {
+  const { further = [] } = first;
+  const isFull = further.length === mostFurther;
+  return {
+    ...first,
+    further: isFull ? [...further.slice(0, -1), gift] : [...further, { ...gift, group }],
+  };
+}
+
+/** Where several may have given the last, it is taken for what is left: it is the newest. */
+function withoutGroup(first: Gift, group: string): Gift {
+  const { further = [], ...gift } = first;
+  const others = further.filter((each) => each.group !== group);
+  if (others.length === further.length) {
+    const next = further.find((each) => each.group === undefined) ?? further[0];
+    if (!next) return first;
+    const rest = further.slice(further.indexOf(next) + 1);
+    return { at: next.at, by: next.by, ...(rest.length > 0 && { further: rest }) };
+  }
+  return others.length > 0 ? { ...gift, further: others } : gift;
+}
+
 /** Whoever accepts an invitation has from then on what the inviter gave. */
-export const givenOnJoining = (joined: RolesAndGroups, given: Given | null, at: Date): Given =>
-  Object.fromEntries(
-    entriesOf(joined).map((entry) => [
-      entry,
-      { at: at.toISOString(), by: given?.[entry]?.by ?? [] },
-    ]),
+export function givenOnJoining(joined: RolesAndGroups, given: Given | null, at: Date): Given {
+  const from = { at: at.toISOString() };
+  return Object.fromEntries(
+    entriesOf(joined).map((entry) => {
+      const { by, further } = given?.[entry] ?? longAgo;
+      const later = further && { further: further.map((each) => ({ ...each, ...from })) };
+      return [entry, { ...from, by, ...later }];
+    }),
   );
+}
 
 export type WhyNot = 'added_later' | 'added_by_requester';
 

@@ -7,7 +7,14 @@ import { wholeScopeKey } from '../../../shared/contracts/feed.ts';
 import { memberKey } from '../../../shared/contracts/members.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
-import { noRights, rightsByHand, together, type Rights } from '../rules/directory-groups.ts';
+import {
+  groupGiftsOf,
+  noRights,
+  rightsByHand,
+  together,
+  type GroupChange,
+  type Rights,
+} from '../rules/directory-groups.ts';
 import { givenNow } from '../rules/given.ts';
 import { memberEvent } from '../rules/member-events.ts';
 import type { ScimFilter } from '../rules/scim.ts';
@@ -60,11 +67,15 @@ export const directoryRightsOf = async (
 /** More than so many members at once are told to all nodes as the whole scope. */
 const mostKeys = 100;
 
-/** Gives members what the groups that they are in give now, and takes what none gives any more. */
+/**
+ * Gives members what the groups that they are in give now, and takes what none gives any more, after
+ * this change of one.
+ */
 export async function followDirectoryGroups(
   manager: EntityManager,
   tenantId: string,
   userIds: readonly string[],
+  change: GroupChange,
   request: Request,
   at: Date,
 ): Promise<{ readonly keys: string[]; readonly events: EventDraft[] }> {
@@ -74,12 +85,17 @@ export async function followDirectoryGroups(
   );
   const rights = await directoryRights(manager, tenantId, userIds);
   const gift = await giftOf(manager, tenantId, request.caller, at);
+  const giftsOf = groupGiftsOf(change);
   const changed = rows.flatMap((before) => {
     const after = together(rightsByHand(before), rights.get(before.user_id) ?? noRights);
     const changes = diff(rightsAlone(before), rightsAlone(after));
-    if (changes.length === 0 && isDeepStrictEqual(before.by_hand, after.by_hand)) return [];
-    const given = givenNow(after, gift, before);
-    return [{ user_id: before.user_id, ...after, given, changes }];
+    const given = givenNow(after, gift, before, giftsOf(before));
+    const { by_hand: byHand, given: givenBefore } = before;
+    const isSame =
+      isDeepStrictEqual(byHand, after.by_hand) && isDeepStrictEqual(givenBefore ?? {}, given);
+    return isSame && changes.length === 0
+      ? []
+      : [{ user_id: before.user_id, ...after, given, changes }];
   });
   await manager.query(
     `UPDATE tenant_config.members m
