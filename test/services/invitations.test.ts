@@ -574,6 +574,39 @@ describe('an address that no one had proved', () => {
 });
 
 describe('a tenant_admin', () => {
+  test('who is none any more when their change comes to its turn gives and takes nothing', async () => {
+    const tenant = await createTenantWith(strata.url, platform, 'Turns');
+    const users = `/tenants/${tenant.id}/users`;
+    const added = (roles: string[]) =>
+      addMember(tenant.admin, tenant.id, { email: somebody(), roles });
+    const [leaver, puppet] = [await added(['tenant_admin']), await added(['viewer'])];
+    const { body: account } = await tenant.admin.post(`/tenants/${tenant.id}/service-accounts`, {
+      name: 'ci',
+      roles: ['viewer'],
+    });
+    const counter = 'SELECT FROM strata.revisions WHERE scope = $1 FOR UPDATE';
+    const lock = await holdLock(database, counter, [`members:${tenant.id}`]);
+    const demoted = tenant.admin.patch(`${users}/${leaver.user_id}`, { roles: ['viewer'] });
+    await lock.untilWaiting(1);
+    const late = [
+      leaver.client.patch(`${users}/${puppet.user_id}`, { roles: ['tenant_admin'] }),
+      leaver.client.delete(`${users}/${puppet.user_id}`),
+      leaver.client.post(`/tenants/${tenant.id}/service-accounts`, {
+        name: 'late',
+        roles: ['operator'],
+      }),
+      leaver.client.patch(`/tenants/${tenant.id}/service-accounts/${account.id}`, {
+        roles: ['tenant_admin'],
+      }),
+    ];
+    await lock.untilWaiting(1 + late.length);
+    await lock.release();
+    expect(outcome(await demoted)).toBe('200');
+    const refused = late.map(() => '403 insufficient_role');
+    expect((await Promise.all(late)).map(outcome)).toEqual(refused);
+    expect(await memberOf(tenant, puppet.user_id)).toMatchObject({ roles: ['viewer'] });
+  });
+
   test('is made by no one whose sign-in was longer ago than ten minutes', async () => {
     const tenant = await createTenantWith(strata.url, platform, 'Granting');
     const users = `/tenants/${tenant.id}/users`;

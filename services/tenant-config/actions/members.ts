@@ -35,6 +35,7 @@ import { directoryRightsOf, leaveDirectoryGroups } from '../stores/directory-gro
 import { giftOf } from '../stores/givers.ts';
 import { hasBeenMember } from '../stores/membership-history.ts';
 import {
+  changeRights,
   findMember,
   findMemberships,
   isAdministrator,
@@ -179,7 +180,7 @@ const listActions = (db: DataSource, settings: () => Settings) =>
       });
       const address = { tenant_id, user_id: account.id };
       const status = account.admitted ? 'active' : 'invited';
-      const row = await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
+      const row = await changeRights(db, request, tenant_id, async (manager, at) => {
         const known = await manager.findOneBy(MemberEntity, address);
         if (known) throw new StrataError('conflict', alreadyThere[known.status]);
         if (status === 'invited') await requireRoomToInvite(manager, tenant_id, settings());
@@ -215,7 +216,7 @@ const listActions = (db: DataSource, settings: () => Settings) =>
     },
 
     async 'tenant-config.members.patch'({ tenant_id, user_id, body }, request) {
-      const row = await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
+      const row = await changeRights(db, request, tenant_id, async (manager, at) => {
         const before = await findMember(manager, tenant_id, user_id);
         const memberRights = await memberRightsAfter(manager, before, body);
         const after: MemberRow = { ...before, ...memberRights };
@@ -240,7 +241,7 @@ const listActions = (db: DataSource, settings: () => Settings) =>
       const address = { tenant_id, user_id };
       const isMember = await db.manager.existsBy(MemberEntity, address);
       if (isMember)
-        await commitChange(db, request, memberScope(tenant_id), async (manager) => {
+        await changeRights(db, request, tenant_id, async (manager) => {
           const removed = await findMember(manager, tenant_id, user_id);
           const { roles, groups } = removed;
           await manager.delete(MemberEntity, address);

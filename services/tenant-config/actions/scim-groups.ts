@@ -11,8 +11,7 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Not, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
-import { commitChange, type EventDraft } from '../../../shared/commits/commit.ts';
-import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
+import type { EventDraft } from '../../../shared/commits/commit.ts';
 import { mostDirectoryGroups } from '../../../shared/contracts/scim-groups.ts';
 import { mostListed } from '../../../shared/contracts/scim.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
@@ -38,6 +37,7 @@ import {
   groupFilters,
   listDirectoryGroups,
 } from '../stores/directory-groups.ts';
+import { changeRights } from '../stores/members.ts';
 import { provisionedNames } from '../stores/scim.ts';
 
 type Address = { readonly tenant_id: string; readonly id: string };
@@ -87,7 +87,7 @@ export function scimGroupActions(db: DataSource, settings: () => Settings) {
       show(await findDirectoryGroup(db.manager, tenant_id, group_id), excludedAttributes),
 
     async 'tenant-config.scim.groups.create'({ tenant_id, body }, request) {
-      const row = await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
+      const row = await changeRights(db, request, tenant_id, async (manager, at) => {
         const made = { tenant_id, id: randomUUID(), roles: [], groups: [], members: [] };
         const existing = await manager.countBy(DirectoryGroupEntity, { tenant_id });
         if (existing >= mostDirectoryGroups)
@@ -120,7 +120,7 @@ export function scimGroupActions(db: DataSource, settings: () => Settings) {
 
     async 'tenant-config.scim.groups.delete'({ tenant_id, group_id: id }, request) {
       const address = { tenant_id, id };
-      await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
+      await changeRights(db, request, tenant_id, async (manager, at) => {
         const before = await findDirectoryGroup(manager, tenant_id, id);
         await manager.delete(DirectoryGroupEntity, address);
         const followed = await followDirectoryGroups(
@@ -149,7 +149,7 @@ export const directoryGroupActions = (db: DataSource) =>
     },
 
     async 'tenant-config.directory-groups.put'({ tenant_id, group_id: id, body }, request) {
-      const row = await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
+      const row = await changeRights(db, request, tenant_id, async (manager, at) => {
         const before = await findDirectoryGroup(manager, tenant_id, id);
         const { roles, groups } = body;
         const changes = diff({ roles: before.roles, groups: before.groups }, { roles, groups });
@@ -214,7 +214,7 @@ async function change(
   request: Request,
 ): Promise<DirectoryGroupRow> {
   const { tenant_id: tenantId, id } = address;
-  return commitChange(db, request, memberScope(tenantId), async (manager, at) => {
+  return changeRights(db, request, tenantId, async (manager, at) => {
     const row = await findDirectoryGroup(manager, tenantId, id);
     const before = groupStateOfRow(row);
     const after = afterOf(before);

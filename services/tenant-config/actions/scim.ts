@@ -12,11 +12,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { IsNull, Not, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
-import { commitChange, type EventDraft } from '../../../shared/commits/commit.ts';
+import type { EventDraft } from '../../../shared/commits/commit.ts';
 import { requireQuota } from '../../../shared/commits/usage.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { memberKey } from '../../../shared/contracts/members.ts';
-import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
 import { mostListed } from '../../../shared/contracts/scim.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
@@ -29,7 +28,7 @@ import { described, listed, scimUser, stateOfRow } from '../rules/scim-views.ts'
 import { MemberEntity, ScimUserEntity } from '../schema.ts';
 import { directoryRightsOf, leaveDirectoryGroups } from '../stores/directory-groups.ts';
 import { giftOf } from '../stores/givers.ts';
-import { isAdministrator, requireAdministrator } from '../stores/members.ts';
+import { changeRights, isAdministrator, requireAdministrator } from '../stores/members.ts';
 import { findScimUser, listScimUsers, userFilters } from '../stores/scim.ts';
 import { findTenant } from '../stores/tenants.ts';
 import { requireRoomToInvite, takeInvitation, tryToInvite } from './inviting.ts';
@@ -79,24 +78,19 @@ export function scimActions(db: DataSource, settings: () => Settings) {
       const state = stateOf(body);
       const account = await admit(db, tenant_id, state.userName, settings(), request);
       const address = { tenant_id, user_id: account.id };
-      const isInvited = await commitChange(
-        db,
-        request,
-        memberScope(tenant_id),
-        async (manager, at) => {
-          const known = await manager.findOneBy(ScimUserEntity, address);
-          if (known && known.deleted_at === null) throw new StrataError('scim_uniqueness');
-          await requireFreeExternalId(manager, address, state.externalId);
-          const entry = { ...address, manager, request, at, settings: settings() };
-          const joined = await follow(entry, state.active, account);
-          const said = { ...saidOf(state), updated_at: at, deleted_at: null };
-          const row = { ...address, ...said, created_at: at };
-          if (known) await manager.update(ScimUserEntity, address, row);
-          else await manager.insert(ScimUserEntity, row);
-          const event = scimEvent('created', address, { active: state.active });
-          return { ...joined, events: [...joined.events, event] };
-        },
-      );
+      const isInvited = await changeRights(db, request, tenant_id, async (manager, at) => {
+        const known = await manager.findOneBy(ScimUserEntity, address);
+        if (known && known.deleted_at === null) throw new StrataError('scim_uniqueness');
+        await requireFreeExternalId(manager, address, state.externalId);
+        const entry = { ...address, manager, request, at, settings: settings() };
+        const joined = await follow(entry, state.active, account);
+        const said = { ...saidOf(state), updated_at: at, deleted_at: null };
+        const row = { ...address, ...said, created_at: at };
+        if (known) await manager.update(ScimUserEntity, address, row);
+        else await manager.insert(ScimUserEntity, row);
+        const event = scimEvent('created', address, { active: state.active });
+        return { ...joined, events: [...joined.events, event] };
+      });
       await afterwards(db, address, { isInvited, isActive: state.active }, request);
       return show(await findScimUser(db.manager, tenant_id, account.id));
     },
@@ -116,7 +110,7 @@ export function scimActions(db: DataSource, settings: () => Settings) {
     /** The row stays, so that no sign-in brings the person back. */
     async 'tenant-config.scim.users.delete'({ tenant_id, user_id }, request) {
       const address = { tenant_id, user_id };
-      await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
+      await changeRights(db, request, tenant_id, async (manager, at) => {
         await findScimUser(manager, tenant_id, user_id);
         const left = await leave(manager, address);
         await leaveDirectoryGroups(manager, tenant_id, user_id);
@@ -259,7 +253,7 @@ async function change(
   const account = returns
     ? await admit(db, tenantId, found.userName, settings(), request)
     : undefined;
-  const row = await commitChange(db, request, memberScope(tenantId), async (manager, at) => {
+  const row = await changeRights(db, request, tenantId, async (manager, at) => {
     const before = stateOfRow(await findScimUser(manager, tenantId, userId));
     const after = afterOf(before);
     await requireFreeExternalId(manager, address, after.externalId);

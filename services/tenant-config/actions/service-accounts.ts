@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { noteActor } from '../../../shared/commits/actor-names.ts';
-import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
+import { readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
 import { serviceAccountKey } from '../../../shared/contracts/service-accounts.ts';
@@ -19,6 +19,7 @@ import { givenNow } from '../rules/given.ts';
 import { checkGrant } from '../rules/granting.ts';
 import { ServiceAccountEntity, TenantEntity, type ServiceAccountRow } from '../schema.ts';
 import { giftOf } from '../stores/givers.ts';
+import { changeRights } from '../stores/members.ts';
 import { requireTenant } from '../stores/tenants.ts';
 
 type ServiceAccount = ResultOf<'tenant-config.service-accounts.create'>;
@@ -86,7 +87,7 @@ export const serviceAccountActions = (db: DataSource, settings: () => Settings) 
     async 'tenant-config.service-accounts.create'({ tenant_id, body }, request) {
       const { name, description = null, roles } = body;
       checkGrant(request.caller, roles);
-      const row = await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
+      const row = await changeRights(db, request, tenant_id, async (manager, at) => {
         await requireTenant(manager, tenant_id);
         await requireQuota(manager, tenant_id, 'service_accounts', settings());
         const gift = await giftOf(manager, tenant_id, request.caller, at);
@@ -106,7 +107,7 @@ export const serviceAccountActions = (db: DataSource, settings: () => Settings) 
 
     /** Roles and status hold on every node at once: the account's cached state is dropped. */
     async 'tenant-config.service-accounts.patch'({ tenant_id, account_id: id, body }, request) {
-      const row = await commitChange(db, request, memberScope(tenant_id), async (manager, at) => {
+      const row = await changeRights(db, request, tenant_id, async (manager, at) => {
         const before = await findAccount(manager, tenant_id, id);
         const changed = { ...before, ...body, updated_at: at };
         const gift = await giftOf(manager, tenant_id, request.caller, at);
@@ -142,7 +143,7 @@ export const serviceAccountActions = (db: DataSource, settings: () => Settings) 
       await findAccount(db.manager, tenant_id, id);
       const address = { tenant_id, account_id: id };
       await request.call('auth.service-account-key.revoke-all', address);
-      await commitChange(db, request, memberScope(tenant_id), async (manager) => {
+      await changeRights(db, request, tenant_id, async (manager) => {
         const row = await findAccount(manager, tenant_id, id);
         await manager.delete(ServiceAccountEntity, { tenant_id, id });
         const { name, roles } = row;

@@ -1,7 +1,11 @@
 /** Memberships, as members.ts and its callers need them from the database. */
-import type { EntityManager } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
+import { actsByRoles, type Caller } from '../../../shared/access.ts';
+import { commitChange, type Work } from '../../../shared/commits/commit.ts';
+import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { deciderRoles } from '../../../shared/contracts/notifier.ts';
+import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { MemberEntity, type MemberRow } from '../schema.ts';
 
@@ -40,6 +44,37 @@ export async function requireAdministrator(
     'conflict',
     'The tenant needs at least one tenant_admin. Give the role to another member first.',
   );
+}
+
+/**
+ * A change by an administrator of who may do what in the tenant. Throws 403 where they are none any more
+ * when it comes to its turn: whoever loses the role has not given it to another after that.
+ */
+export const changeRights = <T>(
+  db: DataSource,
+  request: Request,
+  tenantId: string,
+  work: Work<T>,
+): Promise<T> =>
+  commitChange(db, request, memberScope(tenantId), async (manager, ...now) => {
+    await requireStillAdministrator(manager, tenantId, request.caller);
+    return work(manager, ...now);
+  });
+
+async function requireStillAdministrator(
+  manager: EntityManager,
+  tenantId: string,
+  caller: Caller,
+): Promise<void> {
+  if (!actsByRoles(caller)) return;
+  const [table, id] = caller.type === 'user' ? ['members', 'user_id'] : ['service_accounts', 'id'];
+  const found = await manager.query<unknown[]>(
+    `SELECT FROM tenant_config.${table}
+     WHERE tenant_id = $1 AND ${id} = $2 AND status = 'active' AND 'tenant_admin' = ANY(roles)`,
+    [tenantId, caller.id],
+  );
+  if (found.length === 0)
+    throw new StrataError('insufficient_role', 'You are no tenant_admin of this tenant any more.');
 }
 
 /** The approver groups that have a member who may decide. */
