@@ -18,6 +18,7 @@ import type { WrittenDocument } from '../documents/document.ts';
 import { claimsOf } from '../documents/managed-fields.ts';
 import { codeOf, statusOf, StrataError } from '../errors.ts';
 import {
+  holdAccounts,
   holdRights,
   whileAsRead,
   type ChangeSets,
@@ -214,6 +215,7 @@ export class Applying {
         held.row = await changeRow(manager, of, held.row!, now, change);
         const step = isEmergency ? 'broke_glass' : 'applied';
         await recordStep(manager, step, held.row, request, onStep);
+        await holdAccounts(manager, provenRights);
         answers.push(...outcomes.map(({ result }) => result.answer));
       },
     });

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import { isMachine, type Caller } from '../access.ts';
 import { commitChanges } from '../commits/commit.ts';
-import { areStillSo, type ReadRight } from '../commits/held-rights.ts';
+import { areStillSo, identitiesHold, type ReadRight } from '../commits/held-rights.ts';
 import type { ApplyWhen } from '../contracts/change-sets.ts';
 import { documentScope } from '../contracts/revision-scopes.ts';
 import type { Request } from '../contract-runtime/request.ts';
@@ -127,12 +127,22 @@ export async function whileAsRead<T>(attempt: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Throws `Outdated` where somebody's right is not as it was read; then it stays so. */
+/**
+ * Throws `Outdated` where somebody's right is not as it was read; then it stays so, but for accounts,
+ * until `holdAccounts` at the end.
+ */
 export async function holdRights(
   manager: EntityManager,
   provenRights: readonly ProvenRight<unknown>[],
 ): Promise<void> {
   if (!(await areStillSo(manager, provenRights))) throw new Outdated();
+}
+
+export async function holdAccounts(
+  manager: EntityManager,
+  provenRights: readonly ProvenRight<unknown>[],
+): Promise<void> {
+  if (!(await identitiesHold(manager, provenRights))) throw new Outdated();
 }
 
 export class ChangeSets {
@@ -381,6 +391,7 @@ export class ChangeSets {
       const made = typeof change === 'function' ? change(now) : change;
       const changed = await changeRow(manager, of, row, now, made);
       await recordStep(manager, step, changed, request, this.#options.onStep);
+      await holdAccounts(manager, provenRights);
       return changed;
     });
   }

@@ -1,17 +1,20 @@
 /**
  * What somebody may do, which other services said ahead of a transaction, and which is compared in it:
  * nobody is asked while its locks are held.
+ *
+ * All tenants' accounts and credentials are in one scope. It is held last, so that nobody who signs out
+ * waits for all that a transaction does, and whoever holds it waits for nothing else.
  */
 import type { EntityManager } from 'typeorm';
 import { authScope } from '../contracts/revision-scopes.ts';
-import { changesAfter, holdRevisions } from './commit.ts';
+import { changesAfter, holdRevisions, revisionsOf } from './commit.ts';
 
 export interface ReadRight {
   /** Of the scopes that say it, from before it was read. */
   readonly revisions: Readonly<Record<string, number>>;
   /**
-   * Keys of the accounts and credentials that it goes by. All tenants' are in one scope, where
-   * somebody signs out all the time; without keys each change of it counts.
+   * Keys of the accounts and credentials that it goes by: changes of others say nothing of it. Without
+   * keys each change of the scope counts.
    */
   readonly identities?: readonly string[];
 }
@@ -19,30 +22,51 @@ export interface ReadRight {
 /** So many changes of accounts are looked at. */
 const mostChanges = 1000;
 
-/** Whether the rights are as they were read. Then they stay so until the transaction ends. */
+/**
+ * Whether the rights are as they were read. Then they stay so until the transaction ends, but for
+ * accounts and credentials, which `identitiesHold` asks for at its end.
+ */
 export async function areStillSo(
   manager: EntityManager,
   rights: readonly ReadRight[],
 ): Promise<boolean> {
   const scopes = new Set(rights.flatMap(({ revisions }) => Object.keys(revisions)));
+  scopes.delete(authScope);
   const held = await holdRevisions(manager, [...scopes]);
-  for (const { revisions, identities } of rights)
-    for (const [scope, read] of Object.entries(revisions)) {
-      const now = held[scope]!;
-      if (now === read) continue;
-      if (scope !== authScope || identities === undefined) return false;
-      if (!(await areUntouched(manager, { read, now }, identities))) return false;
-    }
-  return true;
+  const isSo = rights.every(({ revisions }) =>
+    [...scopes].every((scope) => (revisions[scope] ?? held[scope]) === held[scope]),
+  );
+  const named = namingIdentities(rights);
+  if (!isSo || named.length === 0) return isSo;
+  return areUntouched(manager, await revisionsOf(manager, [authScope]), named);
 }
 
-/** Whether all changes of accounts and credentials since are of others. */
+/** Whether accounts and credentials are as they were read. Then they stay so until the end. */
+export async function identitiesHold(
+  manager: EntityManager,
+  rights: readonly ReadRight[],
+): Promise<boolean> {
+  const named = namingIdentities(rights);
+  if (named.length === 0) return true;
+  return areUntouched(manager, await holdRevisions(manager, [authScope]), named);
+}
+
+const namingIdentities = (rights: readonly ReadRight[]): ReadRight[] =>
+  rights.filter(({ revisions }) => revisions[authScope] !== undefined);
+
 async function areUntouched(
   manager: EntityManager,
-  { read, now }: { readonly read: number; readonly now: number },
-  identities: readonly string[],
+  { [authScope]: now = 0 }: Readonly<Record<string, number>>,
+  rights: readonly ReadRight[],
 ): Promise<boolean> {
-  const changes = await changesAfter(manager, authScope, read, mostChanges);
-  const areAll = changes.length === now - read;
-  return areAll && !changes.some(({ keys }) => identities.some((each) => keys.includes(each)));
+  for (const { revisions, identities } of rights) {
+    const read = revisions[authScope] ?? now;
+    if (read === now) continue;
+    if (identities === undefined) return false;
+    const changes = await changesAfter(manager, authScope, read, mostChanges);
+    const areAll = changes.length === now - read;
+    const touched = changes.some(({ keys }) => identities.some((each) => keys.includes(each)));
+    if (!areAll || touched) return false;
+  }
+  return true;
 }

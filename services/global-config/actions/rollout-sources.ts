@@ -4,6 +4,7 @@
  */
 import type { DataSource, EntityManager } from 'typeorm';
 import {
+  holdAccounts,
   holdRights,
   type ProvenRight,
   type Rights,
@@ -157,6 +158,7 @@ export class RolloutSources {
           await changeRow(manager, of, row, now, change),
           request,
         );
+        await holdAccounts(manager, provenRights);
       },
     };
   }

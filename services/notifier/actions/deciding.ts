@@ -7,7 +7,7 @@ import type { DataSource, EntityManager } from 'typeorm';
 import { isMachine, type Caller } from '../../../shared/access.ts';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import { actorOf, auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
-import { areStillSo, type ReadRight } from '../../../shared/commits/held-rights.ts';
+import { areStillSo, identitiesHold, type ReadRight } from '../../../shared/commits/held-rights.ts';
 import { accountKey, sessionCacheKey } from '../../../shared/contracts/auth.ts';
 import { apiKeyCacheKey } from '../../../shared/contracts/auth-api-keys.ts';
 import { trustCacheKey } from '../../../shared/contracts/auth-workload.ts';
@@ -362,6 +362,7 @@ async function settle(
   };
   await recordEvents(manager, [auditFacts(event, request)]);
   const revision = await markChanged(manager, row);
+  if (!(await identitiesHold(manager, [candidate, ...earlier]))) throw new Outdated();
   return { ...changed, revision };
 }
 

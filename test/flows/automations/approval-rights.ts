@@ -358,20 +358,37 @@ describe('who may approve', () => {
       ['the key of an account that is disabled', byKey, disable, '401 auth_api_key_invalid'],
       ['the link of an account that is disabled', undefined, disable, '403 insufficient_role'],
     ])('%s decides nothing', async (_what, clientOf, end, expected) => {
+      const row = 'SELECT id FROM notifier.approvals WHERE id = $1 FOR UPDATE';
+      expect(await decidedBehind(row, (id) => id, clientOf, end)).toBe(expected);
+    });
+
+    test('a key that is revoked while the decision is being written decides nothing', async () => {
+      const counter = 'SELECT FROM strata.revisions WHERE scope = $1 FOR UPDATE';
+      const scope = (): string => `approvals:${tenant.id}`;
+      const answer = await decidedBehind(counter, scope, byKey, revokeKey);
+      expect(answer).toBe('401 auth_api_key_invalid');
+    });
+
+    /** How a decision ends that waits for a lock, while an account or a credential ends. */
+    async function decidedBehind(
+      locked: string,
+      lockedBy: (approvalId: string) => string,
+      clientOf: (() => Promise<Client>) | undefined,
+      end: () => Promise<Answer>,
+    ): Promise<string> {
       await platform.patch(`/auth/users/${eve.id}`, { status: 'active' });
       eve.client = await signIn(strata.url, eve.email, memberPassword);
       const { id } = await ask('ada', 'none');
       const client = await clientOf?.();
-      const row = 'SELECT id FROM notifier.approvals WHERE id = $1 FOR UPDATE';
-      const lock = await holdLock(database, row, [id]);
+      const lock = await holdLock(database, locked, [lockedBy(id)]);
       const deciding = client ? decide(client, id) : follow(eve.email, id);
       await lock.untilWaiting(1);
       expect((await end()).status).toBeLessThan(300);
       await lock.release();
       const { status, body } = await deciding;
-      expect(`${status} ${body.detail?.code}`).toBe(expected);
       expect((await tenant.admin.get(path(`/approvals/${id}`))).body.state).toBe('pending');
-    });
+      return `${status} ${body.detail?.code}`;
+    }
   });
 
   test('a right that is given or taken while somebody decides is the one of the moment', async () => {
