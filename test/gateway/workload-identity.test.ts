@@ -634,6 +634,26 @@ test('an issuer that gives secrets, or leads inside, is not listed', async () =>
   );
 });
 
+test('a subject that is cut for people ends in whole characters', async () => {
+  const id = await newAccount();
+  const host = new URL(issuer.issuer).host;
+  // GitHub's environments and branches are called what people like.
+  const sub = `${'x'.repeat(99 - host.length - 1)}🚀 production`;
+  await trust([rule({ subject: sub, scopes: ['approvals:write'] })], id);
+  const aud = addressOf(id);
+  const good = await exchange(await issuer.sign(claims({ aud, sub })));
+  const asked = await asOn(0, good.body.access_token).post(`/tenants/${tenant.id}/approvals`, {
+    action: 'scale',
+    risk_level: 'low',
+    title: 'Scale up',
+  });
+  expect([asked.status, asked.text]).toEqual([202, expect.any(String)]);
+  const stranger = await issuer.sign(claims({ aud, sub: `${'y'.repeat(299)}🚀` }));
+  expect((await exchange(stranger)).body.error).toBe('invalid_grant');
+  const event = await audited(tenant.admin, 'auth.workload_refused', ({ target }) => target === id);
+  expect(event.payload.subject).toBe(`${'y'.repeat(299)}\ufffd`);
+});
+
 test('the maker of a rule does not approve what its workload asks for', async () => {
   await trust([rule({ scopes: ['approvals:write', 'approvals:read', 'approvals:decide'] })]);
   const token = await given();

@@ -204,8 +204,10 @@ class UntrustedToken extends Error {
   constructor({ iss, sub, aud }: SubjectToken['claims']) {
     super('no rule trusts the token');
     // No `String`, which throws for an object that says how it becomes a text.
-    const short = (value: unknown): string =>
-      (typeof value === 'string' ? value : `${JSON.stringify(value)}`).slice(0, longestShown);
+    const textOf = (value: unknown): string =>
+      typeof value === 'string' ? value : `${JSON.stringify(value)}`;
+    // Half of a character that the cut is in could not be stored, nor the event.
+    const short = (value: unknown): string => textOf(value).slice(0, longestShown).toWellFormed();
     this.shown = { issuer: short(iss), subject: short(sub), audience: short(aud) };
   }
 }

@@ -12,9 +12,12 @@ import { WorkloadTrustEntity } from '../../schema.ts';
 import { addressOf, nameOf, problemsOfRules, storedRules } from '../rules/trust-rules.ts';
 import { findIssuers, findTrust, requireRead } from '../stores/trust.ts';
 
-/** For people: which rule it was that let a token in. */
+/**
+ * For people: which rule it was that let a token in. Of a character that the cut is in nothing is
+ * left that could not be stored.
+ */
 const labelOf = ({ issuer, subject }: TrustRule): string =>
-  `${new URL(issuer).host} ${subject ?? ''}`.trim().slice(0, 100);
+  `${new URL(issuer).host} ${subject ?? ''}`.trim().slice(0, 100).toWellFormed();
 
 /** Of those that one list has and the other has not. */
 const onlyIn = (some: readonly TrustRule[], others: readonly TrustRule[]): TrustRule[] =>
