@@ -174,7 +174,9 @@ function endOf(
 
 /**
  * The last moment of a rule is told in UTC (RFC 5545, 3.3.10), and what is left out may be. Of a start
- * whose zone the calendar only names, the library takes the clocks for those of UTC.
+ * whose zone the calendar only names, the library takes the clocks for those of UTC. A last day beside a
+ * start at a time is against the RFC and widely written; the library takes its beginning for the last
+ * moment, by which that day would be left out.
  */
 function byClocksOf(
   start: InstanceType<typeof ICAL.Time>,
@@ -189,6 +191,11 @@ function byClocksOf(
   };
   const rule = component.getFirstPropertyValue('rrule') as InstanceType<typeof ICAL.Recur> | null;
   if (rule?.until) rule.until = here(rule.until);
+  if (rule?.until?.isDate && !start.isDate) {
+    const { year, month, day } = rule.until;
+    const last = { year, month, day, hour: 23, minute: 59, second: 59 };
+    rule.until = ICAL.Time.fromData(last, start.zone);
+  }
   for (const left of component.getAllProperties('exdate'))
     left.setValues((left.getValues() as InstanceType<typeof ICAL.Time>[]).map(here));
 }

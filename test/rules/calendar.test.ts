@@ -112,6 +112,20 @@ describe('an event becomes', () => {
     expect(windows.at(-1)).toMatchObject({ from: last, timezone: zone });
   });
 
+  test.each([
+    [';TZID=America/New_York:20260603T233000', 'America/New_York'],
+    [':20260603T233000Z', 'UTC'],
+    [':20260603T233000', timezone],
+    [':20260603T003000', timezone],
+  ])('windows to a last day that is told without a time, beside DTSTART%s', (start, zone) => {
+    const windows = read([`DTSTART${start}`, 'DURATION:PT1H', 'RRULE:FREQ=DAILY;UNTIL=20260605']);
+    expect(windows).toHaveLength(3);
+    expect(windows.at(-1)).toMatchObject({
+      from: `2026-06-05T${/T(\d\d)/.exec(start)![1]}:30`,
+      timezone: zone,
+    });
+  });
+
   test('as many days in a leap year as in others, and a leap day in no other year', () => {
     const lines = ['DTSTART;VALUE=DATE:20260227', 'DTEND;VALUE=DATE:20260302'];
     expect(read([...lines, 'RRULE:FREQ=YEARLY'])).toEqual([
