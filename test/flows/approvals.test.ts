@@ -302,6 +302,34 @@ test('of 16 decisions at once one counts', async () => {
   expect(answers.map(({ status }) => status).filter((status) => status === 200)).toHaveLength(1);
 });
 
+test('what was sealed under a key that is gone is still decided, withdrawn or expires', async () => {
+  await configure({ approver_groups: groups, webhook: { url: receiver.url } });
+  const started = await tenant.operator.post(`/tenants/${tenant.id}/automations`, ask);
+  const { approval_id: withdrawn, id: automation } = started.body;
+  const [decided, expired] = [await request(), await request()];
+  const ids = [withdrawn, decided.id, expired.id];
+  for (const id of ids) await receiver.wait(of(id));
+  await database.query(
+    `UPDATE notifier.approvals SET frozen = regexp_replace(frozen, '[^.]+$', 'AAAA') WHERE id = ANY($1)`,
+    [ids],
+  );
+  const denied = await tenant.admin.post(path(`/${decided.id}/decision`), { decision: 'deny' });
+  const finished = await tenant.operator.post(
+    `/tenants/${tenant.id}/automations/${automation}/finish`,
+    { outcome: 'cancelled' },
+  );
+  await database.query(
+    `UPDATE notifier.approvals SET escalates_at = now(), expires_at = now() WHERE id = $1`,
+    [expired.id],
+  );
+  expect([denied.status, finished.status]).toEqual([200, 200]);
+  await eventually(async () => {
+    const answers = await Promise.all(ids.map((id) => tenant.admin.get(path(`/${id}`))));
+    const states = answers.map(({ body }) => body.state);
+    expect(states).toEqual(['withdrawn', 'denied', 'expired']);
+  });
+});
+
 test('a link in a mail shows first and decides once', async () => {
   await configure({
     approver_groups: groups,

@@ -767,7 +767,9 @@ test('one that takes long to fire is followed by what has become due meanwhile',
   const escalating = startEscalating({
     db,
     log: pino({ level: 'silent' }),
-    open: () => ({ config: { email: {} }, groups: {}, admins: [], revision: 1 }) as never,
+    vault: {
+      openIfKept: () => ({ config: { email: {} }, groups: {}, admins: [], revision: 1 }) as never,
+    },
     onQueued: () => undefined,
     onChanged: (tenantId) => asked.push(tenantId),
     // As where thousands are asked: longer than a round is to take.
@@ -816,7 +818,9 @@ test('one is not fired by members that were looked up before its node stood stil
   const escalating = startEscalating({
     db: standing,
     log: pino({ level: 'silent' }),
-    open: () => ({ config: { email: {} }, groups: {}, admins: [], revision: 1 }) as never,
+    vault: {
+      openIfKept: () => ({ config: { email: {} }, groups: {}, admins: [], revision: 1 }) as never,
+    },
     onQueued: () => undefined,
     onChanged: () => (fired = asked),
     call: (async () => {

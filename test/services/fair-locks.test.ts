@@ -194,7 +194,7 @@ async function startWhile(writePlatform: () => Promise<unknown>) {
   const actions = automationActions({
     db,
     changes,
-    vault: { seal: unused, open: unused },
+    vault: { seal: unused, open: unused, openIfKept: unused },
     onQueued: unused,
     onChanged: unused,
     approvalChanges: unused as never,

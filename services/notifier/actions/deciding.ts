@@ -24,6 +24,7 @@ import {
   type Candidate,
 } from '../rules/approval-policy.ts';
 import { reminderOf } from '../rules/escalation.ts';
+import { lostConfig } from '../rules/frozen-config.ts';
 import { noticesOf } from '../rules/notice.ts';
 import { principalsOf, storedKeyOf } from '../rules/principals.ts';
 import { proofOf, withdrawalProofOf } from '../rules/proof.ts';
@@ -348,7 +349,7 @@ async function settle(
   await manager.update(ApprovalEntity, { id }, change);
   if (!isOpen) {
     const reached = await cancelUnsent(manager, id);
-    const { revision } = vault.open(row.frozen, tenantId);
+    const { revision } = vault.openIfKept(row.frozen, tenantId) ?? lostConfig;
     const notices = noticesOf(changed, 'approval.decided', reached, now);
     await queueNotices(manager, changed, revision, notices);
   }
@@ -383,7 +384,7 @@ export async function withdraw(
   const changed: ApprovalRow = { ...row, ...change };
   await manager.update(ApprovalEntity, { id }, change);
   const reached = await cancelUnsent(manager, id);
-  const { revision } = vault.open(row.frozen, tenantId);
+  const { revision } = vault.openIfKept(row.frozen, tenantId) ?? lostConfig;
   const notices = noticesOf(changed, 'approval.withdrawn', reached, now);
   await queueNotices(manager, changed, revision, notices);
   const event = {

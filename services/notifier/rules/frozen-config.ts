@@ -40,6 +40,17 @@ export interface FrozenConfig {
   readonly groups_with_deciders?: readonly string[];
 }
 
+/** In place of what does not open any more: asks nobody. */
+export const lostConfig: FrozenConfig = {
+  config: {
+    webhook: { endpoints: [] },
+    email: { approval_recipients: [], default_recipients: [], from_email: '' },
+  },
+  revision: 0,
+  groups: {},
+  admins: [],
+};
+
 /**
  * What was frozen, without members who have left since: they are asked nothing more. Where a whole
  * group has left, the administrators are asked in its place, who then decide (rules/decider.ts of

@@ -15,19 +15,24 @@ import { groupAt } from '../rules/approval.ts';
 import { isTooOld } from '../rules/automation.ts';
 import { destinationsOf, distinct } from '../channels/destinations.ts';
 import { dueStep, nextTimes, type Step } from '../rules/escalation.ts';
-import { withoutLeavers, type Approvers, type FrozenConfig } from '../rules/frozen-config.ts';
+import {
+  lostConfig,
+  withoutLeavers,
+  type Approvers,
+  type FrozenConfig,
+} from '../rules/frozen-config.ts';
 import { noticesOf } from '../rules/notice.ts';
 import { ApprovalEntity, type ApprovalRow, type Destination } from '../schema.ts';
 import { markChanged } from '../stores/approvals.ts';
 import { dueApprovals, isDue, type Due } from '../stores/due-approvals.ts';
+import type { FrozenConfigVault } from '../stores/frozen-config.ts';
 import { cancelUnsent, queueForSomebody } from '../stores/notices.ts';
 import { ownFacts } from '../stores/own-events.ts';
 
 const pollMs = 1000;
 
 export interface EscalationOptions extends LoopOptions {
-  /** Opens ApprovalRow.frozen. */
-  readonly open: (sealed: string, tenantId: string) => FrozenConfig;
+  readonly vault: Pick<FrozenConfigVault, 'openIfKept'>;
   /** Called when notices have been queued. */
   readonly onQueued: () => void;
   /** Called when an approval of the tenant has changed. */
@@ -147,21 +152,24 @@ function memberLookup({ call, log }: EscalationOptions) {
 }
 
 async function fire(
-  { open }: EscalationOptions,
+  { vault }: EscalationOptions,
   manager: EntityManager,
   row: ApprovalRow,
   now: Date,
   present: Approvers | undefined,
 ): Promise<void> {
-  const step = dueStep(row, now);
+  const kept = vault.openIfKept(row.frozen, row.tenant_id);
+  // Another node may have the key, while it is replaced.
+  if (!kept && row.expires_at > now)
+    throw new Error('what it is sent by does not open: SECRET_KEY has changed');
+  const step = kept ? dueStep(row, now) : 'expire';
   if (step === null) return;
 
   const change = changeOf(step, row, now);
   const changed: ApprovalRow = { ...row, ...change };
   await manager.update(ApprovalEntity, { id: row.id }, change);
 
-  const kept = open(row.frozen, row.tenant_id);
-  const frozen = present ? withoutLeavers(kept, present) : kept;
+  const frozen = kept && present ? withoutLeavers(kept, present) : (kept ?? lostConfig);
   const destinations = await destinationsAfter(manager, changed, frozen, step);
   const type = noticeTypeOf[step];
   await queueForSomebody(manager, changed, frozen, destinations, (to) =>
