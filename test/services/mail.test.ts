@@ -8,6 +8,8 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import PostalMime from 'postal-mime';
+import { changeSetNoticeActions } from '../../services/auth/accounts/actions/change-set-notices.ts';
+import type { AuthParts } from '../../services/auth/parts.ts';
 import { createDeferredMail } from '../../services/auth/mail/deferred-mail.ts';
 import { sendEmail } from '../../services/notifier/channels/email.ts';
 import { createMailer, type Mail, type Mailer } from '../../shared/mail/mailer.ts';
@@ -524,4 +526,45 @@ test('what waits for a mail server that stalls is bounded', async () => {
   expect(lines.map(({ msg }) => msg)).toEqual(
     Array.from({ length: 3 }, () => 'a mail was not sent: too many wait'),
   );
+});
+
+test('notices to more people than mails may wait are all sent, and leave room for others', async () => {
+  const lines: string[] = [];
+  const log = pino({}, { write: (line) => void lines.push(JSON.parse(line).msg) });
+  const sent: string[] = [];
+  const mailer: Mailer = {
+    async send({ to }) {
+      await delay(1);
+      sent.push(...to);
+      return { messageId: '<1@example.com>', accepted: [], refused: [] };
+    },
+    close() {},
+  };
+  const deferredMail = createDeferredMail(mailer);
+  const db = { query: async () => [{ taken: 1 }] };
+  const parts = { db, deferredMail, settings: () => loadSettings({}) } as unknown as AuthParts;
+  const members = Array.from({ length: 1500 }, (_each, nth) => ({
+    user_id: `u${nth}`,
+    email: `u${nth}@example.com`,
+  }));
+  const event = {
+    action: 'changeset.submitted',
+    tenant_id: 't',
+    target: 'c',
+    actor: { type: 'user', id: 'author' },
+    payload: { state: 'pending', authors: [], groups: ['all'], approved_by: [] },
+  };
+  const send = changeSetNoticeActions(parts)['auth.change-set-notices.send'];
+  const sending = send(
+    { body: [event] } as never,
+    {
+      call: async () => ({ groups: { all: members } }),
+      log,
+    } as never,
+  );
+  while (sent.length < 100) await delay(1);
+  await deferredMail.sent(mail({ to: ['other@example.com'] }), log);
+  expect(sent.length).toBeLessThan(1000);
+  await sending;
+  expect([new Set(sent).size, lines]).toEqual([1501, []]);
 });

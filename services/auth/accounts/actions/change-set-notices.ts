@@ -19,7 +19,13 @@ import type { Settings } from '../../../../shared/settings/settings.ts';
 import { mailOf } from '../../mail/paragraphs.ts';
 import type { AuthParts } from '../../parts.ts';
 import { UserEntity } from '../../schema.ts';
-import { administratorsOf, lastOfHour, mailEach, type Recipient } from './power-notices.ts';
+import {
+  administratorsOf,
+  lastOfHour,
+  mailEach,
+  type EventMail,
+  type Recipient,
+} from './power-notices.ts';
 
 /** What a change set's events say of it. */
 interface Facts {
@@ -111,7 +117,7 @@ export function changeSetNoticeActions(parts: AuthParts) {
 
   return {
     async 'auth.change-set-notices.send'({ body }, { call, log }) {
-      const sending: Promise<void>[] = [];
+      const mails: EventMail[] = [];
       for (const event of body) {
         const step = stepOf(event);
         if (!isNotified(step, event.payload as Facts)) continue;
@@ -119,9 +125,9 @@ export function changeSetNoticeActions(parts: AuthParts) {
         const recipients = all.filter(({ id }) => id !== event.actor.id);
         const mailTo = (address: string, isLast: boolean): Mail =>
           changeSetNoticeMail(settings(), address, event, { step, isLast });
-        sending.push(...(await mailEach(parts, 'change set notice', recipients, mailTo, log)));
+        mails.push({ recipients, mailTo });
       }
-      await Promise.all(sending);
+      await mailEach(parts, 'change set notice', mails, log);
       return null;
     },
   } satisfies Handlers;

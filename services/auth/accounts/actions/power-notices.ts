@@ -8,6 +8,7 @@
  */
 import type { Logger } from 'pino';
 import { In, IsNull, type DataSource } from 'typeorm';
+import { Semaphore } from '../../../../shared/concurrency/semaphore.ts';
 import type { Call, Handlers } from '../../../../shared/contract-runtime/request.ts';
 import { holderOf, tryTakeShare } from '../../../../shared/commits/shares.ts';
 import type { AuditEventFacts } from '../../../../shared/commits/commit.ts';
@@ -72,25 +73,38 @@ export async function administratorsOf(
 }
 
 /**
- * Begins to mail each of these people, who are told in the last mail of an hour that it is that.
+ * So many are on their way: a group may have more people than mails may wait (stores/deferred-work.ts),
+ * and those of others are to find room beside theirs.
+ */
+const mostAtOnce = 10;
+
+/** Who is told of an event, and by which mail. */
+export interface EventMail {
+  readonly recipients: readonly Recipient[];
+  readonly mailTo: (address: string, isLast: boolean) => Mail;
+}
+
+/**
+ * Mails each of these people, in order, who are told in the last mail of an hour that it is that.
  * Whoever has had as many as there are in one gets none.
  */
 export async function mailEach(
-  { db, deferredMail }: AuthParts,
+  { db, deferredMail }: Pick<AuthParts, 'db' | 'deferredMail'>,
   what: 'power notice' | 'change set notice',
-  recipients: readonly Recipient[],
-  mailTo: (address: string, isLast: boolean) => Mail,
+  mails: readonly EventMail[],
   log: Logger,
-): Promise<Promise<void>[]> {
-  const people = new Map(recipients.map((person) => [person.id, person]));
-  const sending: Promise<void>[] = [];
-  for (const { id, email } of people.values()) {
+): Promise<void> {
+  const turns = new Semaphore(mostAtOnce);
+  const mailOne = async ({ id, email }: Recipient, { mailTo }: EventMail): Promise<void> => {
     const holder = holderOf({ type: 'user', id });
     const taken = await tryTakeShare(db, { what, holder, most: mostPerHour, seconds: 3600 });
-    if (taken === null) continue;
-    sending.push(deferredMail.sent(mailTo(email, taken === mostPerHour), log));
-  }
-  return sending;
+    if (taken !== null) await deferredMail.sent(mailTo(email, taken === mostPerHour), log);
+  };
+  const sending = mails.flatMap((mail) => {
+    const people = new Map(mail.recipients.map((person) => [person.id, person]));
+    return [...people.values()].map((person) => turns.run(() => mailOne(person, mail)));
+  });
+  await Promise.all(sending);
 }
 
 export function powerNoticeActions(parts: AuthParts) {
@@ -110,7 +124,7 @@ export function powerNoticeActions(parts: AuthParts) {
       const events = body.filter((event) => !isAlreadyNotified(event));
       const accounts = await accountsIn(events);
       const { frontend_origin: frontendOrigin } = settings();
-      const sending: Promise<void>[] = [];
+      const mails: EventMail[] = [];
       for (const event of events) {
         const { actor, target } = event;
         const admins = await administratorsOf(db, settings, event.tenant_id, call);
@@ -120,9 +134,9 @@ export function powerNoticeActions(parts: AuthParts) {
         const by = accounts.get(actor.id)?.email ?? `${actor.type} ${actor.id}`;
         const mailTo = (address: string, isLast: boolean): Mail =>
           powerNoticeMail(address, event, { by, isLast, frontendOrigin });
-        sending.push(...(await mailEach(parts, 'power notice', recipients, mailTo, log)));
+        mails.push({ recipients, mailTo });
       }
-      await Promise.all(sending);
+      await mailEach(parts, 'power notice', mails, log);
       return null;
     },
   } satisfies Handlers;
