@@ -73,7 +73,13 @@ interface Row extends Omit<Decision, 'stale'> {
   readonly parameters?: ExactAction['parameters'];
   readonly expiresAt: string | null;
 }
-const rowOf = ({ body }: Answer): Row => inCamelCase(body as object) as Row;
+
+/** A proxy may answer anything, which starts, continues and redeems nothing. */
+function rowOf({ body }: Answer): Row {
+  const row = inCamelCase(Object(body)) as Row;
+  if (typeof row.state === 'string') return row;
+  throw new StrataError('unexpected_answer', 'What answered is no automation.');
+}
 
 const pathOf = ({ id }: Row): string => `/automations/${encodeURIComponent(id)}`;
 
@@ -129,15 +135,16 @@ async function redeem(
   const path = pathOf(row);
   const own = `${executor} ${randomName()}`;
   const body = { action_digest: row.actionDigest, executor: own };
-  const ask = () => gateway.json(`${path}/redeem`, { method: 'POST', body, signal });
+  const ask = async () =>
+    rowOf(await gateway.json(`${path}/redeem`, { method: 'POST', body, signal }));
   const redeemed = await insist(signal, ask).catch(async (error: StrataError) => {
     if (error.code !== 'grant_used') throw error;
     // Whose redemption it was is known also where the answer was lost.
-    const answer = await insist(signal, () => gateway.json(path, { signal }));
-    if (rowOf(answer).redeemedBy !== own) throw error;
-    return answer;
+    const known = await insist(signal, async () => rowOf(await gateway.json(path, { signal })));
+    if (known.redeemedBy !== own) throw error;
+    return known;
   });
-  const { resource, parameters } = rowOf(redeemed);
+  const { resource, parameters } = redeemed;
   return { resource, parameters };
 }
 
@@ -256,9 +263,11 @@ function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortS
     async finish(outcome, cost = {}) {
       const body = inSnakeCase({ outcome, ...cost });
       const how = { method: 'POST', body, signal: closing } as const;
-      const answer = await insist(closing, () => gateway.json(`${path}/finish`, how));
+      const next = await insist(closing, async () =>
+        rowOf(await gateway.json(`${path}/finish`, how)),
+      );
       ended.abort();
-      turn(rowOf(answer));
+      turn(next);
     },
   };
 }

@@ -401,6 +401,26 @@ describe('what can not be helped by asking again', () => {
     },
   );
 
+  test.each(['start', 'redeem', 'heartbeat', 'finish'])(
+    'what answers anything to the %s of an automation has not done it',
+    async (step) => {
+      const config = await connected();
+      const row = '{"id":"a","state":"running","ttl_seconds":1,"decision":"allow","reasons":[]}';
+      gateway.answer = (response) => {
+        const { url = '' } = response.req;
+        const named = ['redeem', 'heartbeat', 'finish'].find((name) => url.endsWith(name));
+        response.end((named ?? 'start') === step ? '{"status":"maintenance"}' : row);
+      };
+      const work = jest.fn(async ({ signal }: { signal: AbortSignal }) => {
+        if (step === 'heartbeat') await once(signal, 'abort');
+      });
+      const running = config.automation.run({ action: 'scale', riskLevel: 'low' }, work);
+      const code = step === 'heartbeat' ? 'slot_lost' : 'unexpected_answer';
+      await expect(running).rejects.toMatchObject({ code });
+      expect(work).toHaveBeenCalledTimes(step === 'start' || step === 'redeem' ? 0 : 1);
+    },
+  );
+
   test('a server that is away is said by its name as soon as the program wants to know', async () => {
     const began = performance.now();
     const url = `http://127.0.0.1:${await freePort()}`;
