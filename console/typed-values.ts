@@ -1,18 +1,27 @@
 /** Values of JSON as people type them into one line, as the command line takes them. */
+import { InexactJson, parseExactJson } from '../shared/schema/exact-json.ts';
 
 export const number = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 const isWord = (text: string): boolean => ['true', 'false', 'null'].includes(text);
 const isPlainText = (text: string): boolean =>
   !number.test(text) && !isWord(text) && !/^["[{]/.test(text);
 
-/** JSON as people write it. Throws where it is none, or where a number is beyond what JSON can say. */
-export const parsedJson = (text: string): unknown =>
-  JSON.parse(text, (_name, value: unknown) => {
-    // Of a larger one JSON says null, which removes the value.
-    if (typeof value === 'number' && !Number.isFinite(value))
-      throw new RangeError('A number is too large.');
-    return value;
-  });
+/**
+ * JSON as people write it. Throws where it is none, and where it would lose something: a name that
+ * is given twice, or a number that cannot be held exactly.
+ */
+export function parsedJson(text: string): unknown {
+  // What it says of a text that is no JSON is where that ends.
+  const value: unknown = JSON.parse(text);
+  try {
+    parseExactJson(text);
+  } catch (error) {
+    const [problem] = error instanceof InexactJson ? error.problems : [];
+    if (problem) throw new RangeError(`${problem.path || 'It'} ${problem.message}.`);
+    throw error;
+  }
+  return value;
+}
 
 /**
  * A number, `true`, `false`, `null`, or JSON that begins with a quote or bracket; anything else is a

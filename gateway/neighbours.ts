@@ -30,7 +30,8 @@ import {
 } from '../shared/contracts/index.ts';
 import { codeOf, errorResponse, invalid, StrataError } from '../shared/errors.ts';
 import { isObject } from '../shared/schema/json-pointer.ts';
-import { InexactJson, parseExactJsonInChunks } from '../shared/schema/exact-json.ts';
+import { InexactJson } from '../shared/schema/exact-json.ts';
+import { parseExactJsonInChunks } from '../shared/schema/exact-json-in-chunks.ts';
 import type { Authenticator, Identity } from './http/authenticate.ts';
 import type { HeldAnswers } from './http/held-answer.ts';
 

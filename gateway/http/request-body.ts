@@ -3,11 +3,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Readable } from 'node:stream';
 import { scimMediaType } from '../../shared/contracts/scim.ts';
 import { invalid, StrataError } from '../../shared/errors.ts';
-import {
-  InexactJson,
-  InvalidJson,
-  parseExactJsonInChunks,
-} from '../../shared/schema/exact-json.ts';
+import { InexactJson, InvalidJson } from '../../shared/schema/exact-json.ts';
+import { parseExactJsonInChunks } from '../../shared/schema/exact-json-in-chunks.ts';
 
 /** Bytes. A longer body is refused with 413. */
 export const bodyLimit = 1024 * 1024;

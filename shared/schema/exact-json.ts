@@ -4,7 +4,6 @@
  * text looks like: a path is built only where something is wrong, and at most `maxProblems` places
  * are told.
  */
-import { setImmediate } from 'node:timers/promises';
 import type { Problem } from '../errors.ts';
 import { maxPathLength, maxProblems } from './problem-bounds.ts';
 import { pointerToken } from './json-pointer.ts';
@@ -65,24 +64,15 @@ const chunkLength = 64 * 1024;
  * has too many names.
  */
 export function parseExactJson(text: string): unknown {
-  const chunks = parsing(text);
+  const chunks = exactJsonChunks(text);
   for (;;) {
     const { done, value } = chunks.next();
     if (done) return value;
   }
 }
 
-/** The same for what others send: their other requests are served between its chunks. */
-export async function parseExactJsonInChunks(text: string): Promise<unknown> {
-  const chunks = parsing(text);
-  for (;;) {
-    const { done, value } = chunks.next();
-    if (done) return value;
-    await setImmediate();
-  }
-}
-
-function* parsing(text: string): Generator<void, unknown> {
+/** The same, with a stop after each chunk of the text. */
+export function* exactJsonChunks(text: string): Generator<void, unknown> {
   const counted = { position: 0, containers: 0, closed: 0, names: 0, commas: 0 };
   while (counted.position < text.length) {
     if (counted.position > 0) yield;

@@ -209,7 +209,7 @@ describe('the console', () => {
 
   /** What people see at work before it is written or sent: it loads nothing that browsers lack. */
   const ofBrowsers =
-    /^shared\/(budgets\/(calendar|matching|windows)|schema\/(csv|diff|json-pointer|merge-patch|readable-json))\.ts$/;
+    /^shared\/(budgets\/(calendar|matching|windows)|schema\/(csv|diff|exact-json|json-pointer|merge-patch|readable-json))\.ts$/;
 
   test.each(files)(
     '%s imports its own modules, libraries that are installed, and types',

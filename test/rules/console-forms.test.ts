@@ -1,7 +1,7 @@
 /** Values as people type them, and which shape a value has. */
 import { expect, test } from '@jest/globals';
 import { shapeOf } from '../../console/shapes.ts';
-import { typedText, valueOf } from '../../console/typed-values.ts';
+import { parsedJson, typedText, valueOf } from '../../console/typed-values.ts';
 
 test.each<[string, unknown]>([
   ['', undefined],
@@ -27,8 +27,17 @@ test('what begins as JSON has to be some', () => {
 
 test.each(['1e999', '-1e999', '[1e999]', '{"a": {"b": -1e999}}'])(
   '%s is no value: JSON has no such number, and null in its place would remove what was there',
-  (text) => expect(() => valueOf(text)).toThrow('A number is too large.'),
+  (text) => expect(() => valueOf(text)).toThrow('is a number that cannot be held exactly'),
 );
+
+test.each([
+  ['9007199254740993', 'It is a number that cannot be held exactly'],
+  ['{"budget": 0.12345678901234567891}', '/budget is a number that cannot be held exactly'],
+  ['{"a": {"b": 1, "b": 2}}', '/a/b is given twice in one object.'],
+])('%s is not altered without a word', (text, problem) => {
+  expect(() => parsedJson(text)).toThrow(problem);
+  expect(() => valueOf(text)).toThrow(problem);
+});
 
 test('a shape is told by what it says of itself, then by its fields', () => {
   const bearer = { properties: { type: { const: 'bearer' }, token: {} } };

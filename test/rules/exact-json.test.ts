@@ -1,11 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { diff } from '../../shared/schema/diff.ts';
-import {
-  InexactJson,
-  InvalidJson,
-  parseExactJson,
-  parseExactJsonInChunks,
-} from '../../shared/schema/exact-json.ts';
+import { InexactJson, InvalidJson, parseExactJson } from '../../shared/schema/exact-json.ts';
+import { parseExactJsonInChunks } from '../../shared/schema/exact-json-in-chunks.ts';
 import { applyMergePatch } from '../../shared/schema/merge-patch.ts';
 import fc, { runs } from '../support/properties.ts';
 
