@@ -29,6 +29,22 @@ export function guardLeaving(guard: (() => boolean) | undefined): void {
 }
 /** Whether the screen that is shown has unsaved edits. */
 export const hasEdits = computed(() => guarding.value !== undefined);
+/** How many dialogs hold what somebody typed, or is shown once. */
+const holding = signal(0);
+/** Until the returned function is called. */
+export function holdPage(): () => void {
+  holding.value += 1;
+  return () => {
+    holding.value = Math.max(0, holding.value - 1);
+  };
+}
+/** Whether something would be lost with the screen that is shown. */
+export const isHeld = computed(() => hasEdits.value || holding.value > 0);
+export function letGo(): void {
+  guarding.value = undefined;
+  holding.value = 0;
+}
+
 /** Whether what is edited may be left, where something is. */
 export const mayLeave = (): boolean => guarding.peek()?.() ?? true;
 

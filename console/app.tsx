@@ -6,7 +6,7 @@ import { signal } from '@preact/signals';
 import { Fragment, type VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { ResultOf } from '../shared/contracts/index.ts';
-import { go, guardLeaving, hasEdits, hrefOf, mayLeave, path } from './address.ts';
+import { go, guardLeaving, hrefOf, isHeld, letGo, mayLeave, path } from './address.ts';
 import { isOffline, isStale, problemOf, type Problem } from './api.ts';
 import { followChanges, followPlatform, followSession, followValues } from './live.ts';
 import { useLive, useGet } from './loading.ts';
@@ -142,7 +142,7 @@ function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
   useEffect(() => (isOpen ? keepLooking() : undefined), [isOpen]);
   const isMember = signedIn.memberships.some(({ tenant_id: id }) => id === tenantId);
   const isElsewhere = tenantId !== undefined && tenantId !== current?.id;
-  const keepsEdits = isElsewhere && isMember && hasEdits.value;
+  const keepsEdits = isElsewhere && isMember && isHeld.value;
   useEffect(() => {
     const follows = isElsewhere && isMember && !hasFollowedLink;
     hasFollowedLink = true;
@@ -298,17 +298,17 @@ const ContinueWith = ({ id, name }: { readonly id: string; readonly name: string
   <Button says={`Continue with ${name}`} onClick={() => void switchTenant(id).catch(cannotStart)} />
 );
 
-/** Over a page with unsaved edits, which stay. */
+/** Over a page with unsaved edits or an open dialog, which stay. */
 function EditedElsewhere({ tenantId, signedIn }: ElsewhereProperties): VNode {
   const { name } = signedIn.memberships.find(({ tenant_id: id }) => id === tenantId)!;
   return (
-    <Dialog title={`This page is about ${name}`}>
+    <Dialog title={`This page is about ${name}`} isAside>
       <p>
         Another tab went to <Strong>{signedIn.tenant?.name ?? 'no tenant'}</Strong>. What you edited
         is still here.
       </p>
       <footer>
-        <Button class="secondary" says="Drop the edits" onClick={() => guardLeaving(undefined)} />
+        <Button class="secondary" says="Drop the edits" onClick={letGo} />
         <ContinueWith id={tenantId} name={name} />
       </footer>
     </Dialog>

@@ -127,7 +127,7 @@ function Search({ onClose }: { readonly onClose: () => void }): VNode {
     setChosen((current + step + shown.length) % Math.max(1, shown.length));
   };
   return (
-    <Dialog title="Go to" onClose={onClose}>
+    <Dialog title="Go to" isAside onClose={onClose}>
       <Form class="palette" onSend={() => follow(shown[current])}>
         <input
           autofocus

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { parameter, setQuery } from './address.ts';
+import { holdPage, parameter, setQuery } from './address.ts';
 import type { Problem } from './api.ts';
 import type { Difference } from '../shared/schema/diff.ts';
 import { goBackTo, focusTargetOf } from './focus.ts';
@@ -199,10 +199,13 @@ export const Section = ({
 /** A dialog over the page, which keeps the focus and closes with Escape. */
 export function Dialog({
   title,
+  isAside = false,
   onClose,
   children,
 }: {
   readonly title: string;
+  /** It is about the page as a whole, and holds nothing that would be lost with its screen. */
+  readonly isAside?: boolean;
   readonly onClose?: () => void;
   readonly children?: ComponentChildren;
 }): VNode {
@@ -220,6 +223,7 @@ export function Dialog({
       if (before) goBackTo(before);
     };
   }, []);
+  useLayoutEffect(() => (isAside ? undefined : holdPage()), []);
   const cancel = (event: Event): void => {
     event.preventDefault();
     onClose?.();

@@ -20,7 +20,7 @@ export const notice = signal<string | undefined>(undefined);
 export function SignIn({ over = false }: { readonly over?: boolean }): VNode {
   if (over)
     return (
-      <Dialog title="Sign in again">
+      <Dialog title="Sign in again" isAside>
         <p>The session has ended. What you typed is still here.</p>
         <SignInForm />
       </Dialog>
@@ -37,7 +37,7 @@ export function SignIn({ over = false }: { readonly over?: boolean }): VNode {
  * What is about to be done changes how somebody signs in, and wants a sign-in of the last minutes.
  */
 export const SignInAgain = (): VNode => (
-  <Dialog title="Sign in once more" onClose={signInNoMore}>
+  <Dialog title="Sign in once more" isAside onClose={signInNoMore}>
     <p>
       No one else who finds this page open is to do this, so it needs a sign-in of the last 10
       minutes.

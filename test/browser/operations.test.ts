@@ -192,6 +192,44 @@ describe('compare', () => {
       await seen.close();
     },
   );
+
+  test('a form and a secret that is shown once stay where another tab goes to another tenant', async () => {
+    const own = await createTenant(stage.strata.url, platform, 'Gamma');
+    const email = own.emails.tenant_admin!;
+    await joinTenant(beta.admin, beta.id, own.admin, { email, roles: ['viewer'] });
+    const { body: account } = await own.admin.post(`/tenants/${own.id}/service-accounts`, {
+      name: 'reader',
+      roles: ['viewer'],
+    });
+    const seen = await stage.signedIn(email);
+    const { page } = seen;
+    await page.goto(`/console/tenants/${own.id}/service-accounts/${account.id}`);
+    await page.getByRole('button', { name: 'New key…' }).click();
+    const form = new FormDialog(page, 'New API key');
+    await form.field('Name').fill('Nightly');
+    await form.choose('audit:read');
+    const second = await visit(stage.browser, stage.origin, {}, seen.context);
+    await new EffectiveValuesPage(second.page).open(own.id);
+    const choice = second.page.getByRole('combobox', { name: 'Tenant' });
+    const comeBack = async (): Promise<void> => {
+      await choice.selectOption({ label: 'Beta' });
+      await page.getByRole('button', { name: 'Continue with Gamma' }).click();
+      await page.getByRole('dialog', { name: 'This page is about' }).waitFor({ state: 'detached' });
+    };
+    await comeBack();
+    expect(await form.field('Name').inputValue()).toBe('Nightly');
+    await form.send('Create key');
+    const secret = page.getByLabel('Secret');
+    const text = await secret.innerText();
+    await comeBack();
+    expect(await secret.innerText()).toBe(text);
+    await page.getByRole('button', { name: 'I have it' }).click();
+    // Nothing is held any more: the page is left without a question.
+    await choice.selectOption({ label: 'Beta' });
+    await page.getByRole('heading', { name: 'This page is about Gamma' }).waitFor();
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    await seen.close();
+  });
 });
 
 describe('decisions', () => {
