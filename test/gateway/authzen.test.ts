@@ -192,6 +192,14 @@ test('what cannot be answered is no permission', async () => {
   ]);
   const { body } = await evaluate({ ...question(), action: { name: 'scale' } });
   expect([body.decision, body.context.error.status]).toEqual([false, 400]);
+  const { resource } = question();
+  const other = await evaluate(
+    question({}, { resource: { ...resource, type: 'cloud_functions' } }),
+  );
+  expect(other.body.context.error).toEqual({
+    status: 400,
+    message: 'Some fields are not valid: /resource/type.',
+  });
 });
 
 test('what is no question is a problem in the form of the protocol', async () => {

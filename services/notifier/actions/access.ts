@@ -28,6 +28,7 @@ import {
   denialType,
   intentOf,
   nextActions,
+  ofQuestion,
   refusalOf,
   requestableSeconds,
   statusOf,
@@ -180,7 +181,7 @@ async function evaluate(
     if (decided.decision === 'allow' || brought === undefined) return answer;
     return refusedAgain(answer, 'policy_denied');
   } catch (error) {
-    return unanswerable(error, id);
+    return unanswerable(ofQuestion(error), id);
   }
 }
 

@@ -18,7 +18,7 @@ import { Type, type TProperties } from 'typebox';
 import type { Answer, Question, TaskAnswer } from '../../../shared/contracts/access.ts';
 import { intent, type Decided, type Intent } from '../../../shared/contracts/decide.ts';
 import { strict } from '../../../shared/contracts/fields.ts';
-import { invalid, type Problem } from '../../../shared/errors.ts';
+import { invalid, StrataError, type Problem } from '../../../shared/errors.ts';
 import { problemsOf } from '../../../shared/schema/validate.ts';
 import type { ApprovalRow } from '../schema.ts';
 
@@ -66,6 +66,18 @@ const placeOf: Readonly<Record<string, string>> = {
   '/agent_type': '/context/agent_type',
 };
 
+const inPlace = ({ path, message }: Problem): Problem => ({
+  path: placeOf[path] ?? path,
+  message,
+});
+
+/** What refuses an intent, with paths into the question. */
+export function ofQuestion(error: unknown): unknown {
+  if (!(error instanceof StrataError)) return error;
+  const { errors } = error.data as { readonly errors?: readonly Problem[] };
+  return errors ? invalid(errors.map(inPlace)) : error;
+}
+
 /** What it asks to decide. Throws 422, with paths into the question. */
 export function intentOf({ action, resource, context }: Question): Intent {
   const asked = {
@@ -76,10 +88,7 @@ export function intentOf({ action, resource, context }: Question): Intent {
   };
   const properties = decidingOf(action);
   const problems: Problem[] = [
-    ...problemsOf(Asked, asked).map(({ path, message }) => ({
-      path: placeOf[path] ?? path,
-      message,
-    })),
+    ...problemsOf(Asked, asked).map(inPlace),
     ...problemsOf(actionProperties, properties).map(({ path, message }) => ({
       path: `/action/properties${path}`,
       message,
