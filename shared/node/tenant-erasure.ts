@@ -28,13 +28,23 @@ export function erasesTenants({
 }: ErasureOptions): NonNullable<ServiceSchema['events']> {
   let isRunning = false;
 
+  const complain = (error: unknown, tenantId?: string): void =>
+    log.warn(
+      { err: error, tenant_id: tenantId },
+      'what a tenant left cannot be erased yet; it is tried again',
+    );
+
+  async function eraseOne(call: Call, tenantId: string): Promise<void> {
+    let isDone = false;
+    while (!isDone) ({ done: isDone } = await erase(call, tenantId));
+    await call('tenant-config.tenants.confirm-erased', { tenant_id: tenantId, service });
+  }
+
+  /** One that cannot be erased holds up no other. */
   async function eraseAll(call: Call): Promise<void> {
     const tenants = await call('tenant-config.tenants.erasing', {});
-    for (const tenantId of tenants) {
-      let isDone = false;
-      while (!isDone) ({ done: isDone } = await erase(call, tenantId));
-      await call('tenant-config.tenants.confirm-erased', { tenant_id: tenantId, service });
-    }
+    for (const tenantId of tenants)
+      await eraseOne(call, tenantId).catch((error: unknown) => complain(error, tenantId));
   }
 
   return {
@@ -46,7 +56,7 @@ export function erasesTenants({
         try {
           await eraseAll((action, params) => callAs(broker, action, params, by));
         } catch (error) {
-          log.warn({ err: error }, 'what a tenant left cannot be erased yet; it is tried again');
+          complain(error);
         } finally {
           isRunning = false;
         }

@@ -27,8 +27,10 @@ import {
 import { erasingActions } from '../../services/tenant-config/actions/erasing.ts';
 import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
+import { erasingEvent } from '../../shared/contracts/tenants.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { batchRows, startSweeping, type Sweep } from '../../shared/database/sweeper.ts';
+import { erasesTenants } from '../../shared/node/tenant-erasure.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
@@ -241,6 +243,29 @@ test('an invitation, or an account, whose removal always fails holds up no other
   });
   await expect(accounts(auth.manager, batchRows)).rejects.toThrow('it cannot be finished');
   expect(tried).toHaveLength(3);
+});
+
+test('a tenant of which a service cannot erase what it has holds up no other', async () => {
+  const [failing, next] = [randomUUID(), randomUUID()];
+  const confirmed: unknown[] = [];
+  const call = async (action: string, params: { readonly tenant_id?: string }) => {
+    if (action === 'tenant-config.tenants.erasing') return [failing, next];
+    confirmed.push(params.tenant_id);
+    return null;
+  };
+  const { log, lines } = keptLog();
+  const { [erasingEvent]: erasing } = erasesTenants({
+    service: 'auth',
+    log,
+    async erase(_call, tenantId) {
+      if (tenantId === failing) throw new Error('it cannot be erased');
+      return { done: true };
+    },
+  });
+  const { handler } = erasing as { handler: (ctx: object) => Promise<void> };
+  await handler({ broker: { call } });
+  expect(confirmed).toEqual([next]);
+  expect(lines).toMatchObject([{ level: 40, err: { message: 'it cannot be erased' } }]);
 });
 
 interface OldApproval {
