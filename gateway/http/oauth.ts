@@ -42,4 +42,7 @@ export function takeForms(app: FastifyInstance): void {
     { parseAs: 'buffer' },
     async (_request: FastifyRequest, body: Buffer) => formOf(body),
   );
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, async () => {
+    throw new StrataError('unsupported_media_type', 'Send application/x-www-form-urlencoded.');
+  });
 }

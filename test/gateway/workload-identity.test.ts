@@ -555,6 +555,8 @@ test('a request that is none is refused in the words of OAuth', async () => {
     // What RFC 6749 does not know is ignored.
     [await post(form({ client_id: 'somebody' })), 'invalid_grant'],
   ];
+  const [[json]] = cases as [[Answer, string]];
+  expect(json.body.error_description).toBe('Send application/x-www-form-urlencoded.');
   for (const [{ status, body, headers }, error] of cases) {
     expect([status, body]).toEqual([400, { error, error_description: expect.any(String) }]);
     expect(body.error_description).toMatch(/^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/);
