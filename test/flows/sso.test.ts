@@ -942,6 +942,11 @@ describe('a provider that forges', () => {
       rogue.answers[discovery] = answer;
       expect(codeOf(await tryToStart({ provider_id: id }))).toEqual(expected);
     }
+    // A list of ways that is none counts as one way.
+    const odd = await addProvider({ issuer: rogue.issuer });
+    const ways = { token_endpoint_auth_methods_supported: 7 };
+    rogue.answers[discovery] = rogue.json({ ...rogue.metadata, ...ways });
+    expect((await tryToStart({ provider_id: odd })).status).toBe(200);
     const inward = await addProvider({ issuer: rogue.issuer });
     rogue.answers[discovery] = rogue.json({
       ...rogue.metadata,

@@ -202,7 +202,10 @@ function redirectedUrl(request: AuthorizationRequest, { code, state, iss }: Auth
  * unless it says otherwise).
  */
 function authenticationFor(metadata: ServerMetadata, secret: string): ClientAuth {
-  const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+  // The library has not looked whether it is a list.
+  const methods: unknown[] = [
+    metadata.token_endpoint_auth_methods_supported ?? 'client_secret_basic',
+  ].flat();
   return methods.includes('client_secret_basic')
     ? ClientSecretBasic(secret)
     : ClientSecretPost(secret);
