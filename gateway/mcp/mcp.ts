@@ -49,7 +49,7 @@ export function serveMcp(app: FastifyInstance, options: McpOptions): void {
   });
   const handling = once(() => makeHandler(options, calls));
   app.get(mcpMetadataPath, async () => ({
-    resource: new URL(mcpPath, settings.current.base_url).href,
+    resource: settings.current.base_url + mcpPath,
     resource_name: 'Strata',
     bearer_methods_supported: ['header'],
     scopes_supported: keyScopes,
@@ -109,8 +109,8 @@ function refuseForeignPages({ headers }: FastifyRequest, { current }: LiveSettin
 const mcpError: Wording = ({ status, headers, body }, { settings }) => {
   const { code, message } = body.detail;
   const kind = code === 'invalid_json' ? -32700 : status < 500 ? -32600 : -32603;
-  const metadata = new URL(mcpMetadataPath, settings?.base_url);
-  const challenge = `Bearer realm="strata", resource_metadata="${metadata.href}"`;
+  const metadata = `${settings?.base_url ?? ''}${mcpMetadataPath}`;
+  const challenge = `Bearer realm="strata", resource_metadata="${metadata}"`;
   return {
     status,
     headers: { ...headers, ...(status === 401 && { 'www-authenticate': challenge }) },

@@ -53,7 +53,7 @@ function streamAt(
   { tenant_id: tenantId, address }: { readonly tenant_id: string; readonly address: Address },
   ticket: string,
 ): string {
-  const url = new URL(`/tenants/${tenantId}/ofrep/v1/events`, baseUrl);
+  const url = new URL(`${baseUrl}/tenants/${tenantId}/ofrep/v1/events`);
   for (const name of addressFields) {
     const value = address[name];
     if (value !== undefined) url.searchParams.set(name, value);

@@ -120,7 +120,7 @@ export const scimGroup = (
     resourceType: 'Group',
     created: row.created_at.toISOString(),
     lastModified: row.updated_at.toISOString(),
-    location: new URL(`/tenants/${row.tenant_id}/scim/v2/Groups/${row.id}`, baseUrl).href,
+    location: `${baseUrl}/tenants/${row.tenant_id}/scim/v2/Groups/${row.id}`,
   },
 });
 

@@ -40,7 +40,7 @@ export const scimUser = (row: Row, baseUrl: string): ScimUser => ({
     resourceType: 'User',
     created: row.created_at.toISOString(),
     lastModified: row.updated_at.toISOString(),
-    location: new URL(`/tenants/${row.tenant_id}/scim/v2/Users/${row.user_id}`, baseUrl).href,
+    location: `${baseUrl}/tenants/${row.tenant_id}/scim/v2/Users/${row.user_id}`,
   },
 });
 
@@ -98,7 +98,7 @@ export const described = {
       schema,
       meta: {
         resourceType: 'ResourceType',
-        location: new URL(`/tenants/${tenantId}/scim/v2/ResourceTypes/${name}`, baseUrl).href,
+        location: `${baseUrl}/tenants/${tenantId}/scim/v2/ResourceTypes/${name}`,
       },
     })),
   groupSchema: {
