@@ -67,8 +67,11 @@ const configuration = {
 const asAttribute = (value: unknown): string =>
   JSON.stringify(value).replaceAll('&', '&amp;').replaceAll('"', '&quot;');
 
-/** The script reads its configuration from the attribute. */
-const docsPage = `<!doctype html>
+/**
+ * The script reads its configuration from the attribute. `prefix` is the path of a proxy, which takes
+ * it off.
+ */
+const docsPage = (prefix: string): string => `<!doctype html>
 <html lang="en">
   <head>
     <title>Strata API</title>
@@ -76,8 +79,8 @@ const docsPage = `<!doctype html>
     <meta name="viewport" content="width=device-width, initial-scale=1" />
   </head>
   <body>
-    <div id="api-reference" data-configuration="${asAttribute(configuration)}"></div>
-    <script src="${docsScript}"></script>
+    <div id="api-reference" data-configuration="${asAttribute({ ...configuration, url: prefix + configuration.url })}"></div>
+    <script src="${prefix}${docsScript}"></script>
   </body>
 </html>
 `;
@@ -88,6 +91,7 @@ const docsPage = `<!doctype html>
  * so they are kept as bytes: a text would be written again for each connection, and kept for it.
  */
 export function serveDocs(app: FastifyInstance, baseUrl: string, version: string): void {
+  const page = docsPage(new URL(baseUrl).pathname.replace(/\/$/, ''));
   let document: Buffer | undefined;
   app.get('/openapi.json', async (_request, reply) => {
     document ??= Buffer.from(JSON.stringify(openApi(baseUrl, version)));
@@ -97,7 +101,7 @@ export function serveDocs(app: FastifyInstance, baseUrl: string, version: string
     reply
       .headers({ ...pageHeaders, 'content-security-policy': docsPolicy })
       .type('text/html; charset=utf-8')
-      .send(docsPage),
+      .send(page),
   );
   let script: Promise<Buffer> | undefined;
   app.get(docsScript, async (_request, reply) => {

@@ -24,6 +24,16 @@ afterAll(async () => {
   await database?.drop();
 });
 
+test('the page of the API loads its script and the document from below it', async () => {
+  const { status, text } = await new Client(strata.url).get('/docs');
+  const { pathname } = new URL(base);
+  expect([status, text]).toEqual([
+    200,
+    expect.stringContaining(`src="${pathname}/docs/js/scalar.js"`),
+  ]);
+  expect(text).toContain(`&quot;url&quot;:&quot;${pathname}/openapi.json&quot;`);
+});
+
 test('addresses that clients are given begin with all of it', async () => {
   const platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   const { id, admin } = await createTenantWith(strata.url, platform, 'Behind a path');
