@@ -350,15 +350,15 @@ test('what is not of its form is refused as SCIM refuses, and does nothing', asy
 });
 
 test('an id that no user has is 404, whatever it looks like', async () => {
-  const nobody = refused(404, null, 'not_found');
+  const notFound = refused(404, null, 'not_found');
   const off = { Operations: [{ op: 'replace', path: 'active', value: false }] };
   for (const id of ['00919288221112222', 'ADA', randomUUID().toUpperCase(), randomUUID()]) {
-    expect(refusal(await directory.get(users(`/${id}`)))).toEqual(nobody);
-    expect(refusal(await send('PATCH', users(`/${id}`), off))).toEqual(nobody);
-    expect(refusal(await send('PUT', users(`/${id}`), { userName: somebody() }))).toEqual(nobody);
-    expect(refusal(await send('DELETE', users(`/${id}`)))).toEqual(nobody);
+    expect(refusal(await directory.get(users(`/${id}`)))).toEqual(notFound);
+    expect(refusal(await send('PATCH', users(`/${id}`), off))).toEqual(notFound);
+    expect(refusal(await send('PUT', users(`/${id}`), { userName: somebody() }))).toEqual(notFound);
+    expect(refusal(await send('DELETE', users(`/${id}`)))).toEqual(notFound);
     const group = `/tenants/${tenant.id}/scim/v2/Groups/${id}?excludedAttributes=members`;
-    expect(refusal(await directory.get(group))).toEqual(nobody);
+    expect(refusal(await directory.get(group))).toEqual(notFound);
   }
   // Who may not ask learns nothing of ids, and a query stays one that is not of its form.
   const stranger = new Client(strata.url);
