@@ -31,6 +31,9 @@ export interface Session {
   readonly tenant?: () => Promise<string>;
 }
 
+/** The code of a failure that says what Ctrl-C has left half done. */
+export const interrupted = 'interrupted';
+
 /** A call that failed. The request id leads to the log lines of every node that saw it. */
 export class Failed extends Error {
   readonly code: string;

@@ -4,7 +4,7 @@
  */
 import { exitCodes, Misused, type Command, type Flag } from '../command.ts';
 import { columns, valueShown } from '../output.ts';
-import { Failed } from '../session.ts';
+import { Failed, interrupted } from '../session.ts';
 import { given, platformWord, textOf } from '../typed.ts';
 import type { ActionName, ResultOf } from '../../shared/contracts/index.ts';
 import type { ManagedField } from '../../shared/contracts/managed-fields.ts';
@@ -239,7 +239,7 @@ const importCommand: Command<HttpSession> = {
     reason: { type: 'string', summary: 'why, kept in the history' },
     ...ownerFlags,
   },
-  async run({ session, args: { tenant, folder }, flags, answer }) {
+  async run({ session, args: { tenant, folder }, flags, answer, signal }) {
     const wanted = documentsIn(folder!, tenant!);
     const live = await liveDocuments(session, tenant!);
     const claims = claimsOf(flags);
@@ -251,7 +251,11 @@ const importCommand: Command<HttpSession> = {
     const done: (Outcome & { document: string; taken_over?: readonly ManagedField[] })[] = [];
     for (const step of steps) {
       const written = await write(session, step, tenant!, options).catch((error: unknown) => {
-        throw afterwards(error, step.name, done.length);
+        const isStopped = signal.aborted;
+        throw afterwards(error, step.name, {
+          written: flags['dry-run'] ? 0 : done.length,
+          isStopped,
+        });
       });
       const fields = taken.find(({ document }) => document === step.name)?.fields;
       done.push({ document: step.name, ...written, ...(fields && { taken_over: fields }) });
@@ -315,9 +319,16 @@ async function tagOf(
 }
 
 /** Says at which document an import stopped, and how many were written before. */
-function afterwards(error: unknown, name: string, done: number): unknown {
+function afterwards(
+  error: unknown,
+  name: string,
+  { written, isStopped }: { readonly written: number; readonly isStopped: boolean },
+): unknown {
   if (!(error instanceof Failed)) return error;
-  const before = done === 0 ? 'nothing was written' : `${done} before it were written`;
+  const before =
+    written === 0 ? 'nothing was written before it' : `${written} before it were written`;
+  // What was on its way may have arrived.
+  if (isStopped) return new Failed(interrupted, `${name} may have been written (${before})`);
   return new Failed(error.code, `${name}: ${error.message} (${before})`, {
     problems: error.problems,
     ...(error.requestId !== undefined && { requestId: error.requestId }),

@@ -11,7 +11,7 @@ import { candidatesFor } from '../completion.ts';
 import { helpAsked, helpOn } from '../help.ts';
 import { execute, parse, splitFlags } from '../interpreter.ts';
 import { printableLine } from '../output.ts';
-import { Failed } from '../session.ts';
+import { Failed, interrupted } from '../session.ts';
 import { openStdout } from '../stdout.ts';
 import { askingWord, isPlainWord } from './completion-command.ts';
 import { credentialsOf } from './credentials.ts';
@@ -119,14 +119,16 @@ const hints: ReadonlyMap<string, string> = new Map([
   ['tenant_mismatch', 'strata whoami says whose tenant you act in, strata switch goes to another.'],
 ]);
 
-const interrupted = new AbortController();
-process.once('SIGINT', () => interrupted.abort());
+const interruption = new AbortController();
+process.once('SIGINT', () => interruption.abort());
 
-main(process.argv.slice(2), interrupted.signal)
+main(process.argv.slice(2), interruption.signal)
   .catch((error: unknown) => {
-    if (interrupted.signal.aborted) return interruptedBySignal;
+    const isInterrupted = interruption.signal.aborted;
+    if (isInterrupted && !(error instanceof Failed && error.code === interrupted))
+      return interruptedBySignal;
     const isOurs = error instanceof Misused || error instanceof Failed;
     complain(isOurs ? describe(error) : `it went wrong: ${describe(error)}`);
-    return failed;
+    return isInterrupted ? interruptedBySignal : failed;
   })
   .then(exit);

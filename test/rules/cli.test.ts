@@ -151,6 +151,58 @@ describe('a file that is no document is refused by its name:', () => {
   });
 });
 
+describe('an import that stops half way', () => {
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'strata-import-'));
+    mkdirSync(join(folder, 'agent'));
+    for (const name of ['one', 'two'])
+      writeFileSync(join(folder, `agent/${name}.yaml`), 'custom: {}');
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  /** The second document is refused; the signal is aborted by then where somebody stopped it. */
+  async function stopped(more: readonly string[], isInterrupted: boolean): Promise<unknown> {
+    const stop = new AbortController();
+    const session = {
+      tenant: async () => 'a tenant',
+      call: async (action: string, params: { readonly agent_type?: string }) => {
+        if (action.endsWith('.list')) return { items: [], next_cursor: null };
+        if (action.endsWith('.get')) throw new Failed('not_found', 'There is none.');
+        if (params.agent_type === 'one')
+          return more.length > 0
+            ? { dry_run: true, changes: [] }
+            : { outcome: 'created', revision: 1 };
+        if (isInterrupted) stop.abort();
+        throw new Failed('unreachable', 'it is gone');
+      },
+    } as unknown as HttpSession;
+    const typed = parse(['config', 'import', folder, ...more], table);
+    const output = { print: () => {}, signal: stop.signal };
+    return execute(typed, session, output).catch((thrown: unknown) => thrown);
+  }
+
+  test.each<[what: string, more: string[], isInterrupted: boolean, code: string, says: string]>([
+    ['by a failure', [], false, 'unreachable', 'agent/two: it is gone (1 before it were written)'],
+    [
+      'of a trial',
+      ['--dry-run'],
+      false,
+      'unreachable',
+      'agent/two: it is gone (nothing was written before it)',
+    ],
+    [
+      'by Ctrl-C',
+      [],
+      true,
+      'interrupted',
+      'agent/two may have been written (1 before it were written)',
+    ],
+  ])('%s says what was written', async (_what, more, isInterrupted, code, message) => {
+    expect(await stopped(more, isInterrupted)).toMatchObject({ code, message });
+  });
+});
+
 test('of an export that takes the place of another no document stands twice', () => {
   const folder = mkdtempSync(join(tmpdir(), 'strata-documents-'));
   try {
