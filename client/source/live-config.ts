@@ -8,7 +8,7 @@
  * |------------------------------------------|----------------------------------------------------------------------------|
  * | the stream ends                          | values are read and it is opened again, after a wait that grows (`Backoff`)  |
  * | the stream is silent for three heartbeats | it is given up; half of `maxStalenessMs` earlier a read takes its place      |
- * | streams are refused                      | values are read every third of `maxStalenessMs`, ± 20 %                      |
+ * | streams are refused, or end soon         | values are read every third of `maxStalenessMs`, ± 20 %                      |
  * | answers come in another order            | one read at a time, and none that is older than what is known                |
  * | a read is ahead of the stream            | no heartbeat proves its values: at the next one they are read again          |
  * | the gateway itself can't reach its owner | its answer is marked stale: it proves nothing, so the age grows              |
@@ -184,11 +184,14 @@ export class LiveConfig {
     }
   }
 
-  /** Between two reads where there is no stream. */
   async #rest(): Promise<void> {
     this.#settle('polling', this.#refusal);
-    const meanMs = Math.min(this.#options.maxStalenessMs / 3, 30_000);
-    await pause(spread(meanMs, 0.2), this.#closing.signal);
+    await pause(this.#restMs(), this.#closing.signal);
+  }
+
+  /** Between two reads where there is no stream. */
+  #restMs(): number {
+    return spread(Math.min(this.#options.maxStalenessMs / 3, 30_000), 0.2);
   }
 
   /** Opens a stream and follows it to its end. */
@@ -214,7 +217,11 @@ export class LiveConfig {
       this.#wanted = nothing;
       if (this.#closing.signal.aborted) return;
       this.#settle('offline', error);
-      await this.#reconnect.wait(this.#closing.signal);
+      // Where it ends again and again, the next stream is waited for longer than the next read.
+      const waitMs = this.#reconnect.next();
+      this.#streamNotBefore = performance.now() + waitMs - timerErrorMs;
+      this.#refusal = error;
+      await pause(Math.min(waitMs, this.#restMs()), this.#closing.signal);
     } finally {
       forget();
       end();

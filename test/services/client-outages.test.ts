@@ -238,6 +238,32 @@ describe('by a clock that stands still unless it is turned', () => {
     expect(asked).toBe(3);
   });
 
+  test.each(['holds back', 'cuts'])(
+    'behind a proxy that %s each stream, limits hold by what is read',
+    async (what) => {
+      const config = await connected();
+      if (what === 'holds back') clearInterval(heartbeats);
+      const cutting = setInterval(() => what === 'cuts' && cutAll(), 20_000);
+      try {
+        for (let second = 1; second <= 600; second += 1) {
+          await passes(1000);
+          expect([second, config.limit('max_cost_impact_auto')]).toEqual([second, 50]);
+        }
+        // A stream is tried again all the same, and less often than values are read.
+        gateway.limit = 60;
+        heartbeats = setInterval(() => {
+          for (const stream of gateway.streams) stream.enqueue(event('heartbeat'));
+        }, 5000);
+        clearInterval(cutting);
+        await passes(2 * longestWaitMs);
+        expect(config.state).toMatchObject({ status: 'live', error: undefined });
+        expect(config.limit('max_cost_impact_auto')).toBe(60);
+      } finally {
+        clearInterval(cutting);
+      }
+    },
+  );
+
   test('clients that a gateway was away from for 10 s come back spread', async () => {
     const count = 500;
     await Promise.all(Array.from({ length: count }, () => connected()));
