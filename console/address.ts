@@ -48,11 +48,17 @@ export function letGo(): void {
 /** Whether what is edited may be left, where something is. */
 export const mayLeave = (): boolean => guarding.peek()?.() ?? true;
 
+/** A key or a gesture that goes back means what is seen, and a dialog is not left by it unasked. */
+const mayGoBack = (): boolean =>
+  hasEdits.peek() || holding.peek() === 0
+    ? mayLeave()
+    : confirm('Leave this page? What is open over it is lost.');
+
 addEventListener('popstate', () => {
   const target = new URL(location.href);
   const isOther = target.pathname !== here.value.pathname;
   // The browser is there already: the screen that stays gets an entry of its own again.
-  if (isOther && !mayLeave()) history.pushState(null, '', here.value);
+  if (isOther && !mayGoBack()) history.pushState(null, '', here.value);
   else here.value = target;
 });
 

@@ -193,7 +193,7 @@ describe('compare', () => {
     },
   );
 
-  test('a form and a secret that is shown once stay where another tab goes to another tenant', async () => {
+  test('a form and a secret that is shown once stay where another tab goes to another tenant, or somebody goes back', async () => {
     const own = await createTenant(stage.strata.url, platform, 'Gamma');
     const email = own.emails.tenant_admin!;
     await joinTenant(beta.admin, beta.id, own.admin, { email, roles: ['viewer'] });
@@ -203,7 +203,13 @@ describe('compare', () => {
     });
     const seen = await stage.signedIn(email);
     const { page } = seen;
-    await page.goto(`/console/tenants/${own.id}/service-accounts/${account.id}`);
+    const asked: string[] = [];
+    page.on('dialog', (dialog) => {
+      asked.push(dialog.message());
+      void dialog.dismiss();
+    });
+    await page.goto(`/console/tenants/${own.id}/service-accounts`);
+    await page.getByRole('link', { name: 'reader', exact: true }).click();
     await page.getByRole('button', { name: 'New key…' }).click();
     const form = new FormDialog(page, 'New API key');
     await form.field('Name').fill('Nightly');
@@ -222,6 +228,9 @@ describe('compare', () => {
     const secret = page.getByLabel('Secret');
     const text = await secret.innerText();
     await comeBack();
+    await page.goBack();
+    await eventually(async () => expect(asked).toHaveLength(1));
+    await page.waitForURL(`**/service-accounts/${account.id}`);
     expect(await secret.innerText()).toBe(text);
     await page.getByRole('button', { name: 'I have it' }).click();
     // Nothing is held any more: the page is left without a question.
