@@ -12,7 +12,7 @@ import { followChanges, followPlatform, followSession, followValues } from './li
 import { useLive, useGet } from './loading.ts';
 import { Breadcrumbs, Navigation, type ScreenAddress } from './navigation.tsx';
 import { openPalette, Palette } from './palette.tsx';
-import { keepLooking, lookAround } from './outage.ts';
+import { keepLooking, lookAround, recoveries } from './outage.ts';
 import { Button, Strong } from './inline.tsx';
 import { Dialog, Heading, ProblemBox } from './parts.tsx';
 import { learnNames } from './people.ts';
@@ -134,6 +134,10 @@ function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
   useEffect(() => void learnNames(), [current?.id]);
   const watch = watchOf(signedIn);
   useEffect(() => watch?.(current!.id), [current?.id, watch]);
+  // What was refused is no news any more where somebody goes on, or all is back.
+  useEffect(() => {
+    startProblem.value = undefined;
+  }, [signedIn, path.value, recoveries.value]);
   const seesPlatform = place.isPlatform === true && isPlatformAdmin.value && !hasEnded.value;
   useEffect(() => (seesPlatform ? followPlatform() : undefined), [seesPlatform]);
   const { session_id: session } = signedIn;
@@ -240,6 +244,8 @@ function TenantChoice({ signedIn }: { readonly signedIn: Tokens }): VNode {
       guardLeaving(undefined);
       go(`/tenants/${value}/${firstScreen()}`);
     } catch (error) {
+      // It says whom the page acts for.
+      select.value = current?.id ?? '';
       cannotStart(error);
     }
   };

@@ -193,6 +193,27 @@ describe('compare', () => {
     },
   );
 
+  test('a tenant that could not be gone to is not the one that is named', async () => {
+    const seen = await stage.signedIn(acme.emails.operator!);
+    const { page } = seen;
+    await new EffectiveValuesPage(page).open(acme.id);
+    const choice = page.getByRole('combobox', { name: 'Tenant' });
+    const refresh = '**/console/session/refresh';
+    const detail = { code: 'service_unavailable', message: 'Auth does not answer.' };
+    await page.route(refresh, (route) =>
+      route.fulfill({ status: 503, headers: { 'x-request-id': 'r' }, json: { detail } }),
+    );
+    await choice.selectOption({ label: 'Beta' });
+    const problem = page.getByRole('alert').getByText('Auth does not answer.');
+    await problem.waitFor();
+    expect(await choice.inputValue()).toBe(acme.id);
+    await page.unroute(refresh);
+    await choice.selectOption({ label: 'Beta' });
+    await page.waitForURL(`**/tenants/${beta.id}/**`);
+    await problem.waitFor({ state: 'detached' });
+    await seen.close();
+  });
+
   test('a form and a secret that is shown once stay where another tab goes to another tenant, or somebody goes back', async () => {
     const own = await createTenant(stage.strata.url, platform, 'Gamma');
     const email = own.emails.tenant_admin!;
