@@ -102,6 +102,7 @@ export function personOf({ type, id, api_key: key }: Caller): StoredPerson {
     type,
     id,
     principals: [...principals, ...(key?.made_by ? [`user ${key.made_by}`] : [])],
+    ...(key && { key: key.id }),
   };
 }
 

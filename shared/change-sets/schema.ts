@@ -22,6 +22,8 @@ export interface StoredPerson {
   readonly id: string;
   /** Who stands behind them: themselves, and whoever made their key. */
   readonly principals: readonly string[];
+  /** The API key, or the rule of trust in a workload, that they came with last. */
+  readonly key?: string;
 }
 
 export interface StoredItem {

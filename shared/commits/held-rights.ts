@@ -6,7 +6,13 @@
  * waits for all that a transaction does, and whoever holds it waits for nothing else.
  */
 import type { EntityManager } from 'typeorm';
+import type { Call } from '../contract-runtime/request.ts';
+import { accountKey } from '../contracts/auth.ts';
+import { apiKeyCacheKey } from '../contracts/auth-api-keys.ts';
+import { trustCacheKey } from '../contracts/auth-workload.ts';
 import { authScope } from '../contracts/revision-scopes.ts';
+import { ifFound, StrataError } from '../errors.ts';
+import { synchronizedNow } from '../process/synchronized-clock.ts';
 import { changesAfter, holdRevisions, revisionsOf } from './commit.ts';
 
 export interface ReadRight {
@@ -17,6 +23,34 @@ export interface ReadRight {
    * keys each change of the scope counts.
    */
   readonly identities?: readonly string[];
+}
+
+/** Somebody, with the API key or the rule of trust in a workload that they came with, if any. */
+export interface Principal {
+  readonly isPerson: boolean;
+  readonly id: string;
+  readonly key: string | undefined;
+}
+
+/** Keys of the account and the credential that somebody comes with, whose changes concern them. */
+export const identitiesOf = ({ isPerson, id, key }: Principal): string[] => [
+  isPerson ? accountKey({ user_id: id }) : trustCacheKey({ account_id: id }),
+  ...(key === undefined ? [] : [apiKeyCacheKey({ key_id: key })]),
+];
+
+/**
+ * Whether the key that somebody came with, or the trust in their workload, is good now; true without
+ * one. Throws where nobody can say, since what is known from before an outage may be revoked.
+ */
+export async function isKeyGood({ isPerson, id, key }: Principal, call: Call): Promise<boolean> {
+  if (key === undefined) return true;
+  const known = await ifFound(call('auth.api-key.resolve', { key_id: key }));
+  const found = known ?? (!isPerson && (await call('auth.trust.resolve', { account_id: id })));
+  if (!found) return false;
+  if ('stale' in found) throw new StrataError('service_unavailable');
+  return Array.isArray(found)
+    ? found.some((rule) => rule.id === key)
+    : found.usable && Date.parse(found.expires_at) > synchronizedNow();
 }
 
 /** So many changes of accounts are looked at. */

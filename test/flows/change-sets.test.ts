@@ -820,6 +820,31 @@ describe('a schedule', () => {
     await grown(cluster.database, tenantId);
     for (const path of [unapproved, late]) expect((await people.ada.get(path)).status).toBe(404);
   });
+
+  test('does not apply what a key proposed that was revoked since, unless somebody takes it over', async () => {
+    const scopes = ['config:read', 'config:write'];
+    const made = good(await people.ada.post('/auth/api-key', { name: 'leaked', scopes })).body;
+    const key = new Client(people.ada.url, made.api_key);
+    const path = project();
+    const proposedByKey = async () => {
+      const set = await submitted(key, [putProject(path)], { apply: soon(60_000) });
+      return good(await approve(people.dora, set)).body;
+    };
+    const [lost, edited] = [await proposedByKey(), await proposedByKey()];
+    good(await people.ada.send('PATCH', sets(`/${edited.id}`), { body: { title: 'Mine' } }));
+    good(await people.ada.post(sets(`/${edited.id}/submit`)));
+    good(await approve(people.dora, await stateOf(edited)));
+    good(await people.ada.delete(`/auth/api-keys/${made.id}`));
+    await makeDue(lost.id, '1 second');
+    await eventually(async () =>
+      expect(await stateOf(lost)).toMatchObject({
+        state: 'suspended',
+        note: 'Its author has no right to write it any more.',
+      }),
+    );
+    await makeDue(edited.id, '1 second');
+    await eventually(async () => expect((await stateOf(edited)).state).toBe('applied'));
+  });
 });
 
 describe('a schedule while things are stopped', () => {

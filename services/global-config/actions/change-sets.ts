@@ -5,6 +5,7 @@ import type { ChangeSetOptions, Rights } from '../../../shared/change-sets/chang
 import { platformStoppedBy } from '../../../shared/change-sets/stops.ts';
 import type { StoredPerson } from '../../../shared/change-sets/schema.ts';
 import { revisionOf, revisionsOf } from '../../../shared/commits/commit.ts';
+import { identitiesOf, isKeyGood } from '../../../shared/commits/held-rights.ts';
 import { accountKey } from '../../../shared/contracts/auth.ts';
 import { authScope, platformScope } from '../../../shared/contracts/revision-scopes.ts';
 import { named, type Handlers, type Request } from '../../../shared/contract-runtime/request.ts';
@@ -23,7 +24,8 @@ async function platformRolesOf({ type, id }: Pick<StoredPerson, 'type' | 'id'>, 
 }
 
 export const platformRights = ({ manager }: DataSource): Rights => ({
-  async author(_tenant, { type, id }, request) {
+  async author(_tenant, { type, id, key }, request) {
+    const principal = { isPerson: type === 'user', id, key };
     const revisions = await revisionsOf(manager, [authScope]);
     const roles = await platformRolesOf({ type, id }, request);
     const authenticated_at = new Date(synchronizedNow()).toISOString();
@@ -35,8 +37,8 @@ export const platformRights = ({ manager }: DataSource): Rights => ({
       platform_roles: roles,
       authenticated_at,
     };
-    const right = roles.includes('platform_admin') ? caller : null;
-    return { right, revisions, identities: [accountKey({ user_id: id })] };
+    const isTheirs = roles.includes('platform_admin') && (await isKeyGood(principal, request.call));
+    return { right: isTheirs ? caller : null, revisions, identities: identitiesOf(principal) };
   },
   async approver(_tenant, person, _asked, request) {
     const revisions = await revisionsOf(manager, [authScope]);

@@ -7,14 +7,18 @@ import type { DataSource, EntityManager } from 'typeorm';
 import { isMachine, type Caller } from '../../../shared/access.ts';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import { actorOf, auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
-import { areStillSo, identitiesHold, type ReadRight } from '../../../shared/commits/held-rights.ts';
-import { accountKey, sessionCacheKey } from '../../../shared/contracts/auth.ts';
-import { apiKeyCacheKey } from '../../../shared/contracts/auth-api-keys.ts';
-import { trustCacheKey } from '../../../shared/contracts/auth-workload.ts';
+import {
+  areStillSo,
+  identitiesHold,
+  identitiesOf,
+  isKeyGood,
+  type Principal,
+  type ReadRight,
+} from '../../../shared/commits/held-rights.ts';
+import { sessionCacheKey } from '../../../shared/contracts/auth.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import type { DecisionRight } from '../../../shared/contracts/notifier.ts';
 import { ifFound, StrataError } from '../../../shared/errors.ts';
-import { synchronizedNow } from '../../../shared/process/synchronized-clock.ts';
 import { approvalView, type Approval } from '../rules/approval.ts';
 import {
   groupsAsked,
@@ -93,7 +97,7 @@ export function callingCandidate(
     isMachine: isMachine(caller),
   } as const;
   const identities = [
-    ...identitiesOf(known),
+    ...identitiesOf(principalOf(known)),
     ...(caller.session_id === undefined
       ? []
       : [sessionCacheKey({ session_id: caller.session_id })]),
@@ -128,15 +132,15 @@ export function callingCandidate(
   };
 }
 
-/** Keys of the account and the credential that somebody comes with, whose changes concern them. */
-const identitiesOf = ({
+const principalOf = ({
   type,
   id,
   api_key: key,
-}: Pick<StoredApprover, 'type' | 'id' | 'api_key'>): string[] => [
-  ...(type === 'user' ? [accountKey({ user_id: id })] : [trustCacheKey({ account_id: id })]),
-  ...(key ? [apiKeyCacheKey({ key_id: key.id })] : []),
-];
+}: Pick<StoredApprover, 'type' | 'id' | 'api_key'>): Principal => ({
+  isPerson: type === 'user',
+  id,
+  key: key?.id,
+});
 
 /**
  * The same for a decision: the key or the session of the call must be good by then. It is looked at
@@ -155,7 +159,8 @@ async function requireCredential(
   candidate: Candidate,
   { caller: { session_id: id }, call }: Request,
 ): Promise<void> {
-  if (!(await isKeyGood(candidate, call))) throw new StrataError('auth_api_key_invalid');
+  if (!(await isKeyGood(principalOf(candidate), call)))
+    throw new StrataError('auth_api_key_invalid');
   if (id === undefined) return;
   const session = await ifFound(call('auth.sessions.resolve', { session_id: id }));
   if (session && 'stale' in session) throw new StrataError('service_unavailable');
@@ -214,9 +219,14 @@ async function earlierOf(row: ApprovalRow, { call }: Pick<Request, 'call'>): Pro
       ...askedOf(right === 'groups_without_members' ? { ...row, hop: 0 } : row),
     });
     // After the revisions were read, so that its end after that is seen under the row's lock.
-    const isGood = await isKeyGood(approver, call);
+    const isGood = await isKeyGood(principalOf(approver), call);
     const rightNow = isGood ? (decider?.right ?? null) : null;
-    return { approver, right: rightNow, revisions, identities: identitiesOf(approver) };
+    return {
+      approver,
+      right: rightNow,
+      revisions,
+      identities: identitiesOf(principalOf(approver)),
+    };
   };
   return Promise.all((row.approved_by ?? []).map(withRightNow));
 }
@@ -230,25 +240,6 @@ export const withValidApprovals = async (
   request: Pick<Request, 'call'>,
 ): Promise<ApprovalRow> =>
   row.state === 'pending' ? { ...row, approved_by: validOf(await earlierOf(row, request)) } : row;
-
-/**
- * Whether the key that somebody came with, or the trust in their workload, is good now; true without
- * one. Throws where nobody can say, since what is known from before an outage may be revoked.
- */
-async function isKeyGood(
-  { type, id, api_key: used }: Pick<StoredApprover, 'type' | 'id' | 'api_key'>,
-  call: Request['call'],
-): Promise<boolean> {
-  if (!used) return true;
-  const key = await ifFound(call('auth.api-key.resolve', { key_id: used.id }));
-  const found =
-    key ?? (type === 'service' && (await call('auth.trust.resolve', { account_id: id })));
-  if (!found) return false;
-  if ('stale' in found) throw new StrataError('service_unavailable');
-  return Array.isArray(found)
-    ? found.some((rule) => rule.id === used.id)
-    : found.usable && Date.parse(found.expires_at) > synchronizedNow();
-}
 
 /**
  * The right to decide may be another one than was read: the approval was escalated, or what gives

@@ -6,6 +6,7 @@ import type { ChangeSetOptions, Rights } from '../../../shared/change-sets/chang
 import { applying, stoppedBy } from '../../../shared/change-sets/stops.ts';
 import type { StoredPerson } from '../../../shared/change-sets/schema.ts';
 import { revisionOf, revisionsOf } from '../../../shared/commits/commit.ts';
+import { identitiesOf, isKeyGood } from '../../../shared/commits/held-rights.ts';
 import { accountKey } from '../../../shared/contracts/auth.ts';
 import type { TenantRole } from '../../../shared/contracts/roles.ts';
 import {
@@ -45,10 +46,11 @@ async function rolesOf(
 }
 
 const tenantRights = (db: DataSource): Rights => ({
-  async author(tenant, { type, id }, request) {
+  async author(tenant, { type, id, key }, request) {
     const tenantId = tenant!;
     const revisions = await revisionsOf(db.manager, [memberScope(tenantId), authScope]);
-    const identities = [accountKey({ user_id: id })];
+    const principal = { isPerson: type === 'user', id, key };
+    const identities = identitiesOf(principal);
     const authenticated_at = new Date(synchronizedNow()).toISOString();
     const known = { type, id, platform_roles: [], authenticated_at };
     if (type !== 'user' && type !== 'service_account')
@@ -58,7 +60,8 @@ const tenantRights = (db: DataSource): Rights => ({
         identities,
       };
     const roles = await rolesOf(db, tenantId, { type, id }, request);
-    const right = roles ? { ...known, tenant_id: tenantId, roles } : null;
+    const isGood = roles !== undefined && (await isKeyGood(principal, request.call));
+    const right = isGood ? { ...known, tenant_id: tenantId, roles } : null;
     return { right, revisions, identities };
   },
 
