@@ -570,6 +570,7 @@ test('a request that is none is refused in the words of OAuth', async () => {
 test('a rule that trusts too many is refused, and says why', async () => {
   const cases: [object, string][] = [
     [{ issuer: 'https://unlisted.example' }, '/rules/0/issuer'],
+    [{ issuer: 'https://constructor' }, '/rules/0/issuer'],
     [{ issuer: `${github}/`, claims: { repository_id: '1' } }, '/rules/0/issuer'],
     [{ audience: 'sts.amazonaws.com' }, '/rules/0/audience'],
     [{ audience: addressOf(randomUUID()) }, '/rules/0/audience'],

@@ -35,10 +35,10 @@ export function accountIn(base: string, audience: string): AccountAddress | unde
  * Issuers that sign for strangers, who may take a name that was given up: a rule pins one of these
  * ids, which are never given again.
  */
-const sharedIssuers: Readonly<Record<string, readonly string[]>> = {
-  'token.actions.githubusercontent.com': ['repository_id', 'repository_owner_id'],
-  'gitlab.com': ['project_id', 'namespace_id'],
-};
+const sharedIssuers: ReadonlyMap<string, readonly string[]> = new Map([
+  ['token.actions.githubusercontent.com', ['repository_id', 'repository_owner_id']],
+  ['gitlab.com', ['project_id', 'namespace_id']],
+]);
 
 /** After such a character a name has ended, so that `acme/shop*` does not trust `acme/shop-evil`. */
 const endsAtSeparator = /[^\p{L}\p{N}]\*$/u;
@@ -103,7 +103,7 @@ const problemsOf = (rule: NewTrustRule, allowed: Allowed): Problem[] => [
 const ownClaims: ReadonlySet<string> = new Set(['iss', 'aud', 'sub', 'exp', 'nbf', 'iat', 'jti']);
 
 function* pinProblem({ issuer, claims = {} }: NewTrustRule): Iterable<Problem> {
-  const pins = sharedIssuers[URL.parse(issuer)?.hostname ?? ''];
+  const pins = sharedIssuers.get(URL.parse(issuer)?.hostname ?? '');
   if (pins === undefined) return;
   const given = pins.filter((name) => claims[name] !== undefined);
   for (const name of given)
