@@ -1,4 +1,7 @@
-/** A tenant of 50,000 members is disabled like one of five, and its searches hold up no other. */
+/**
+ * A tenant of 50,000 members is disabled like one of five, its searches hold up no other, and its
+ * groups are asked.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { holdLock } from '../support/held-lock.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
@@ -52,6 +55,20 @@ test.each([
   },
   120_000,
 );
+
+test('a group of more members than a statement has parameters is asked for approval', async () => {
+  const { id, admin } = await createTenant(strata.url, platform, 'Large group');
+  await database.query(
+    `INSERT INTO tenant_config.members (tenant_id, user_id, roles, groups, status, added_at)
+     SELECT $1, gen_random_uuid(), '{operator}', '{everyone}', 'active', now() FROM generate_series(1, 66000)`,
+    [id],
+  );
+  const groups = { approver_groups: { risk_levels: { high: ['everyone'] } } };
+  expect((await admin.put(`/tenants/${id}/config/notifications`, groups)).status).toBe(200);
+  const question = { action: 'scale', risk_level: 'high', title: 'Scale up' };
+  const asked = await admin.post(`/tenants/${id}/approvals`, question);
+  expect([asked.status, asked.text]).toEqual([202, expect.any(String)]);
+});
 
 test('a change of all its members sends less than 10 kB to each node, and holds for each of them', async () => {
   for (const client of [tenant.operator, tenant.viewer])

@@ -2,7 +2,7 @@
  * Accounts: made and looked up for other services, listed and disabled by platform administrators.
  */
 import { randomUUID } from 'node:crypto';
-import { In, IsNull, Not, type DataSource, type EntityManager } from 'typeorm';
+import { Any, In, IsNull, Not, type DataSource, type EntityManager } from 'typeorm';
 import { serviceCaller } from '../../../../shared/access.ts';
 import type { Call, Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
 import {
@@ -200,8 +200,9 @@ const mostShown = 50;
 const findActions = ({ db, settings }: AuthParts) =>
   ({
     async 'auth.users.get'({ user_ids: ids }) {
+      // As one parameter: PostgreSQL takes 65,535, and a tenant may have more approvers.
       const users = await db.manager.findBy(UserEntity, {
-        id: In(ids),
+        id: Any(ids),
         erasing_since: IsNull(),
       });
       return users.map((user) => ({ ...accountOf(user, settings()), status: user.status }));
