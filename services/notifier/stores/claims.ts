@@ -61,6 +61,9 @@ const isKnown = `(SELECT d.channel FROM notifier.deliveries d
  */
 const isOfOthers = `(split_part(e.key, ' ', 2) <> ALL ((SELECT $5::text[])::text[]) OR starts_with(e.key, 'email '))`;
 
+/** Of an endpoint `e`: it has not failed last, or that does not matter. */
+const isWanted = `(e.failures = 0 OR (SELECT $8::boolean))`;
+
 export interface ClaimOptions {
   /** The channels of this release. */
   readonly known?: readonly string[];
@@ -70,6 +73,8 @@ export interface ClaimOptions {
   readonly except?: readonly string[];
   /** So many are claimed of each tenant. */
   readonly perTenant?: number;
+  /** Also for endpoints that have failed since they took a notice. */
+  readonly failing?: boolean;
   /** Approvals whose configuration this worker has already. */
   readonly opened?: readonly string[];
 }
@@ -141,14 +146,24 @@ export const claimDue = (
     except = [],
     opened = [],
     perTenant = sendsPerTenant,
+    failing = true,
   }: ClaimOptions = {},
 ): Promise<Claim[]> =>
-  runAlone<Claim>(db, claimStatement, [worker, slots, known, recorded, except, opened, perTenant]);
+  runAlone<Claim>(db, claimStatement, [
+    worker,
+    slots,
+    known,
+    recorded,
+    except,
+    opened,
+    perTenant,
+    failing,
+  ]);
 
 /**
  * It is a prepared statement: planning takes ten times as long as the work. PostgreSQL keeps
  * a plan where it costs no more than one that is made for the values, so the planner sees none of
- * `$2` and `$4` to `$7`.
+ * `$2` and `$4` to `$8`.
  */
 const claimStatement: Statement = {
   name: 'notifier_claim_due',
@@ -167,7 +182,7 @@ const claimStatement: Statement = {
     candidates AS (
       (SELECT e.key FROM fresh e WHERE ${isKnown} AND ${isOfOthers} LIMIT ${endpointsAtOnce})
       UNION
-      (SELECT e.key FROM notifier.endpoints e WHERE e.due_at <= now() AND ${isKnown} AND ${isOfOthers}
+      (SELECT e.key FROM notifier.endpoints e WHERE e.due_at <= now() AND ${isWanted} AND ${isKnown} AND ${isOfOthers}
        ORDER BY e.due_at LIMIT ${endpointsAtOnce})
       UNION
       SELECT unnest((SELECT $4::text[]))
@@ -175,7 +190,7 @@ const claimStatement: Statement = {
     -- One that another worker locks is being served by it.
     visited AS (
       SELECT e.key, e.failures, e.served_at, e.blocked_until, e.due_at FROM notifier.endpoints e, ${withoutDiskWait}
-      WHERE e.key IN (SELECT key FROM candidates)
+      WHERE e.key IN (SELECT key FROM candidates) AND ${isWanted}
       ORDER BY e.served_at LIMIT ${endpointsAtOnce} FOR UPDATE OF e SKIP LOCKED
     ),
     -- One that was served or recorded after this statement began is left to the next claim: what is read of it here is older.

@@ -21,14 +21,15 @@ import { OpenedConfigs, type OpenSentBy } from './opened-configs.ts';
 import { createRecorder } from './record.ts';
 
 /**
- * Sends on their way from one process. A tenant that has as many as half of what is free is left out
- * of claims, as queues are that share a switch's memory (Choudhury and Hahne, Dynamic Queue Length
- * Thresholds, 1998): however many have endpoints that hang, such as those of one provider, some slots
- * are free for others.
+ * Sends on their way from one process. What hangs takes all but the last of them, with the 16 sends that
+ * each endpoint may have on its way and the `sendsPerTenant` of a tenant.
  */
 const slots = 1024;
-/** How many of them one tenant may have while so many are free. */
-const shareOf = (free: number): number => Math.min(sendsPerTenant, Math.ceil(free / 2));
+/**
+ * These are for tenants of which nothing is on its way, one each, to endpoints that have not failed
+ * last, and for mail: so an outage of what many tenants post to delays no other's notices.
+ */
+const reserved = 128;
 /** How late a wake-up that was missed makes a notice. */
 const pollMs = 1000;
 /** Often enough that a claim, which lasts 10 s, survives two failed renewals. */
@@ -59,9 +60,9 @@ interface Send {
 }
 
 /** Those that have as many sends on their way as they may. */
-function fullTenants(sends: Iterable<Send>, share: number): Set<string> {
+function fullTenants(sends: Iterable<Send>, most: number): Set<string> {
   const byTenant = Map.groupBy(sends, ({ tenantId }) => tenantId);
-  const full = [...byTenant].filter(([, own]) => own.length >= share);
+  const full = [...byTenant].filter(([, own]) => own.length >= most);
   return new Set(full.map(([tenantId]) => tenantId));
 }
 
@@ -107,16 +108,15 @@ export function startDelivering(options: DeliveryOptions): DeliveryWorker {
   async function startDue(): Promise<number> {
     const free = slots - inFlight.size;
     if (free <= 0) return 0;
-    const share = shareOf(free);
-    const full = fullTenants(inFlight.values(), share);
+    const isScarce = free <= reserved;
+    const full = fullTenants(inFlight.values(), isScarce ? 1 : sendsPerTenant);
     const endpoints = [...recorded].filter(([, tenantId]) => !full.has(tenantId));
     for (const [key] of endpoints) recorded.delete(key);
     const opened = configs.snapshot();
-    // In parts: what one claim takes changes the share of the next.
-    const claims = await claimDue(db, worker, Math.ceil(free / 2), {
+    const claims = await claimDue(db, worker, isScarce ? free : free - reserved, {
       recorded: endpoints.map(([key]) => key),
       except: [...full],
-      perTenant: Math.ceil(share / 4),
+      ...(isScarce && { perTenant: 1, failing: false }),
       opened: [...opened.keys()],
     });
     for (const [claim, open] of configs.of(claims, opened)) {
