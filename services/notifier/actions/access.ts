@@ -39,7 +39,7 @@ import { ApprovalEntity, type ApprovalRow } from '../schema.ts';
 import { findApproval } from '../stores/approvals.ts';
 import { databaseTime } from '../stores/clock.ts';
 import { requestApproval } from './approvals.ts';
-import { withdraw, type ApprovalOptions } from './deciding.ts';
+import { presentOf, withdraw, type ApprovalOptions } from './deciding.ts';
 import type { Grants } from './granting.ts';
 
 interface AccessOptions extends ApprovalOptions {
@@ -119,10 +119,12 @@ export function accessActions(options: AccessOptions) {
 
     async 'notifier.access.cancel'(params, request) {
       const { tenant_id: tenantId, task_id: id } = params;
-      const { state } = await foundTask(options, params, request.caller);
+      const row = await foundTask(options, params, request.caller);
+      const { state } = row;
       if (state !== 'pending' && state !== 'withdrawn')
         throw new StrataError('conflict', `It is ${state}, so it cannot be withdrawn.`);
-      await db.transaction((manager) => withdraw(manager, options, tenantId, id, request));
+      const present = await presentOf(row, request);
+      await db.transaction((manager) => withdraw(manager, options, tenantId, id, present, request));
       options.onQueued();
       options.onChanged(tenantId);
       return taskOf(grants, await findApproval(db.manager, tenantId, id));

@@ -38,6 +38,7 @@ import {
   startedWithin,
 } from '../stores/automations.ts';
 import { clockTime, databaseTime } from '../stores/clock.ts';
+import { findApproval } from '../stores/approvals.ts';
 import { findRepeated } from '../stores/idempotency.ts';
 import { charge, evaluateBudgets } from '../stores/ledger.ts';
 import { newestOfTenant } from '../stores/newest-first.ts';
@@ -52,7 +53,7 @@ import {
   type AskingAutomation,
 } from './approvals.ts';
 import { approvalOf, askerOf, type StartBody } from './asking.ts';
-import { withdraw, type ApprovalOptions } from './deciding.ts';
+import { presentOf, withdraw, type ApprovalOptions } from './deciding.ts';
 import type { Grants } from './granting.ts';
 import { Moved, mostTries, newestAdmission, pauseMs, type Decide } from './newest-decision.ts';
 
@@ -110,14 +111,18 @@ export function automationActions(options: AutomationOptions) {
     async 'notifier.automations.finish'({ tenant_id: tenantId, automation_id: id, body }, request) {
       const before = await findAutomation(db.manager, tenantId, id, request.caller);
       refuseOthers(before, request.caller);
+      const pending = before.state === 'waiting_approval' ? before.approval_id : null;
+      // Before the transaction, whose locks are not held over the bus.
+      const present = pending
+        ? await presentOf(await findApproval(db.manager, tenantId, pending), request)
+        : undefined;
       const row = await db.transaction(async (manager) => {
         await lockSlots(manager, tenantId);
         // Who waits for the slot is looked at also where this node ends with the commit.
         await lookNow(manager, [tenantId]);
         const finished = await finish(manager, tenantId, id, body);
         if (!finished) return undefined;
-        const pending = before.state === 'waiting_approval' ? before.approval_id : null;
-        if (pending !== null) await withdraw(manager, options, tenantId, pending, request);
+        if (pending !== null) await withdraw(manager, options, tenantId, pending, present, request);
         await recordTransitions(manager, [finished], request);
         return finished;
       });

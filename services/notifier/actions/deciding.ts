@@ -28,7 +28,7 @@ import {
   type Candidate,
 } from '../rules/approval-policy.ts';
 import { reminderOf } from '../rules/escalation.ts';
-import { lostConfig } from '../rules/frozen-config.ts';
+import { lostConfig, stayingOf, type Approvers } from '../rules/frozen-config.ts';
 import { noticesOf } from '../rules/notice.ts';
 import { principalsOf, storedKeyOf } from '../rules/principals.ts';
 import { proofOf, withdrawalProofOf } from '../rules/proof.ts';
@@ -269,10 +269,13 @@ export async function decide(
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
     const asked = await findApproval(db.manager, tenantId, id);
     const candidate = await findCandidate(asked);
-    const earlier = body.decision === 'approve' ? await earlierOf(asked, request) : [];
+    const [earlier, present] = await Promise.all([
+      body.decision === 'approve' ? earlierOf(asked, request) : [],
+      presentOf(asked, request),
+    ]);
     try {
       const row = await db.transaction((manager) =>
-        settle(manager, options, { asked, earlier, body, candidate }, request),
+        settle(manager, options, { asked, earlier, body, candidate, present }, request),
       );
       if (row.state !== 'pending') onQueued();
       onChanged(tenantId);
@@ -293,6 +296,7 @@ interface Attempt {
   readonly earlier: readonly Earlier[];
   readonly body: DecisionBody;
   readonly candidate: Candidate;
+  readonly present: Approvers | undefined;
 }
 
 /**
@@ -302,7 +306,7 @@ interface Attempt {
 async function settle(
   manager: EntityManager,
   { vault }: ApprovalOptions,
-  { asked, earlier, body, candidate }: Attempt,
+  { asked, earlier, body, candidate, present }: Attempt,
   request: Request,
 ): Promise<ApprovalRow> {
   const { decision, comment = null } = body;
@@ -338,12 +342,7 @@ async function settle(
   const change = { approved_by: approvedBy, ...(isOpen ? {} : end) };
   const changed: ApprovalRow = { ...row, ...change };
   await manager.update(ApprovalEntity, { id }, change);
-  if (!isOpen) {
-    const reached = await cancelUnsent(manager, id);
-    const { revision } = vault.openIfKept(row.frozen, tenantId) ?? lostConfig;
-    const notices = noticesOf(changed, 'approval.decided', reached, now);
-    await queueNotices(manager, changed, revision, notices);
-  }
+  if (!isOpen) await notifyOfEnd(manager, vault, changed, 'approval.decided', { now, present });
   const event = {
     action: isOpen ? 'approval.partly_approved' : `approval.${changed.state}`,
     tenant_id: tenantId,
@@ -359,6 +358,29 @@ async function settle(
 }
 
 /**
+ * Who is asked for it by now. Undefined where that is not known: it ends all the same, and all who
+ * were reached are told.
+ */
+export const presentOf = (
+  { tenant_id, chain }: Pick<ApprovalRow, 'tenant_id' | 'chain'>,
+  { call }: Pick<Request, 'call'>,
+): Promise<Approvers | undefined> =>
+  call('tenant-config.members.approvers', { tenant_id, groups: chain }).catch(() => undefined);
+
+async function notifyOfEnd(
+  manager: EntityManager,
+  vault: FrozenConfigVault,
+  ended: ApprovalRow,
+  type: 'approval.decided' | 'approval.withdrawn',
+  { now, present }: { readonly now: Date; readonly present: Approvers | undefined },
+): Promise<void> {
+  const reached = await cancelUnsent(manager, ended.id);
+  const frozen = vault.openIfKept(ended.frozen, ended.tenant_id) ?? lostConfig;
+  const notified = present ? stayingOf(reached, frozen, present) : reached;
+  await queueNotices(manager, ended, frozen.revision, noticesOf(ended, type, notified, now));
+}
+
+/**
  * Ends an approval that nobody waits for any more, inside the caller's transaction; one that has
  * ended stays as it is.
  */
@@ -367,6 +389,7 @@ export async function withdraw(
   { vault }: ApprovalOptions,
   tenantId: string,
   id: string,
+  present: Approvers | undefined,
   request: Request,
 ): Promise<void> {
   const { row, now } = await lockApproval(manager, tenantId, id);
@@ -374,10 +397,7 @@ export async function withdraw(
   const change = { state: 'withdrawn', escalates_at: null } as const;
   const changed: ApprovalRow = { ...row, ...change };
   await manager.update(ApprovalEntity, { id }, change);
-  const reached = await cancelUnsent(manager, id);
-  const { revision } = vault.openIfKept(row.frozen, tenantId) ?? lostConfig;
-  const notices = noticesOf(changed, 'approval.withdrawn', reached, now);
-  await queueNotices(manager, changed, revision, notices);
+  await notifyOfEnd(manager, vault, changed, 'approval.withdrawn', { now, present });
   const event = {
     action: 'approval.withdrawn',
     tenant_id: tenantId,

@@ -6,6 +6,7 @@
 import type { EffectiveNotifications } from '../../../shared/contracts/notification-config.ts';
 import type { Channel } from '../../../shared/contracts/notifier.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
+import type { Destination } from '../schema.ts';
 
 export type Approvers = ResultOf<'tenant-config.members.approvers'>;
 
@@ -63,4 +64,23 @@ export function withoutLeavers(frozen: FrozenConfig, present: Approvers): Frozen
     return [name, members.length > 0 && staying.length === 0 ? present.admins : staying] as const;
   });
   return { ...frozen, groups: Object.fromEntries(left), admins: present.admins };
+}
+
+/**
+ * Whom to tell how it ended, of those who were reached: no address of a member who has left since, who
+ * reads nothing of the tenant any more. Addresses that the configuration names stay.
+ */
+export function stayingOf(
+  reached: readonly Destination[],
+  { config: { email } }: Pick<FrozenConfig, 'config'>,
+  present: Approvers,
+): Destination[] {
+  const people = [...Object.values(present.groups).flat(), ...present.admins];
+  const addresses = [
+    ...people.map((person) => person.email),
+    ...email.approval_recipients,
+    ...email.default_recipients,
+  ];
+  const notified = new Set(addresses.map((address) => address.toLowerCase()));
+  return reached.filter(({ channel, place }) => channel !== 'email' || notified.has(place));
 }

@@ -17,6 +17,7 @@ import { destinationsOf, distinct } from '../channels/destinations.ts';
 import { dueStep, nextTimes, type Step } from '../rules/escalation.ts';
 import {
   lostConfig,
+  stayingOf,
   withoutLeavers,
   type Approvers,
   type FrozenConfig,
@@ -170,7 +171,7 @@ async function fire(
   await manager.update(ApprovalEntity, { id: row.id }, change);
 
   const frozen = kept && present ? withoutLeavers(kept, present) : (kept ?? lostConfig);
-  const destinations = await destinationsAfter(manager, changed, frozen, step);
+  const destinations = await destinationsAfter(manager, changed, { frozen, present }, step);
   const type = noticeTypeOf[step];
   await queueForSomebody(manager, changed, frozen, destinations, (to) =>
     noticesOf(changed, type, to, now),
@@ -197,17 +198,18 @@ function changeOf(step: Step, row: ApprovalRow, now: Date) {
 
 /**
  * A hop notifies those whom it asks, and a reminder those whom the last hop asked. The end of an
- * approval notifies all whom it has reached; exhaustion also those whom the last hop asks, as the
- * last call.
+ * approval notifies all whom it has reached, but for members who have left; exhaustion also those
+ * whom the last hop asks, as the last call.
  */
 async function destinationsAfter(
   manager: EntityManager,
   approval: ApprovalRow,
-  frozen: FrozenConfig,
+  { frozen, present }: { readonly frozen: FrozenConfig; readonly present: Approvers | undefined },
   step: Step,
 ): Promise<Destination[]> {
   const ends = step === 'exhaust' || step === 'expire';
   const reached = ends ? await cancelUnsent(manager, approval.id) : [];
+  const notified = present ? stayingOf(reached, frozen, present) : reached;
   const asked = step === 'expire' ? [] : destinationsOf(approval, frozen, approval.hop);
-  return distinct([...reached, ...asked]);
+  return distinct([...notified, ...asked]);
 }

@@ -111,6 +111,43 @@ describe('mail and chat', () => {
       );
     });
 
+    test.each(['decided', 'withdrawn', 'expired'])(
+      'no member who has left hears how it was %s',
+      async (how) => {
+        const title = `Left before it was ${how}`;
+        const email = `leaver-${how}@mail.example`;
+        const leaver = await member(email, ['sre']);
+        await member(`stays-${how}@mail.example`, ['sre']);
+        await configure({});
+        const { body } = await tenant.operator.post(`/tenants/${tenant.id}/automations`, {
+          action: 'scale',
+          risk_level: 'high',
+          title,
+        });
+        const { id: automation, approval_id: id } = body;
+        await notified(id, title);
+        await tenant.admin.delete(`/tenants/${tenant.id}/users/${leaver}`);
+        if (how === 'withdrawn')
+          await tenant.operator.post(`/tenants/${tenant.id}/automations/${automation}/finish`, {
+            outcome: 'cancelled',
+          });
+        else if (how === 'expired')
+          await database.query(
+            `UPDATE notifier.approvals SET escalates_at = NULL, expires_at = now() WHERE id = $1`,
+            [id],
+          );
+        else {
+          const [link] = mails(title).filter(({ to }) => to[0] !== email);
+          await fetch(approveLink(link!), { method: 'POST' });
+        }
+        await eventually(async () => expect((await read(id)).state).not.toBe('pending'));
+        expect(await notified(id, title)).toEqual([
+          email,
+          ...Array.from({ length: 2 }, () => `stays-${how}@mail.example`),
+        ]);
+      },
+    );
+
     test('no administrator where a chat space hears', async () => {
       await configure({ chat: { google_chat: { webhook_url: chat.url } } });
       const id = await ask('Chat only');
