@@ -164,17 +164,19 @@ function Words({
   readonly words: readonly string[];
   readonly onWords: (words: string[]) => void;
 }): VNode {
-  const [text, setText] = useState(words.join(' '));
+  const [typed, setTyped] = useState('');
+  // Where a window before it was removed, the words are those of another one.
+  const isTyped = namesIn(typed).join(' ') === words.join(' ');
   return (
     <Field
       name={label}
       label={label}
-      value={text}
+      value={isTyped ? typed : words.join(' ')}
       hint={hint}
       spellcheck={false}
-      onValue={(typed) => {
-        setText(typed);
-        onWords(namesIn(typed));
+      onValue={(text) => {
+        setTyped(text);
+        onWords(namesIn(text));
       }}
     />
   );

@@ -1506,6 +1506,31 @@ END:VCALENDAR
     await root.close();
   });
 
+  test('a window that stays shows its own days where one before it is removed', async () => {
+    const weekly = (day: string) => ({
+      days: [day],
+      start: '18:00',
+      end: '08:00',
+      timezone: 'UTC',
+    });
+    const address = `/tenants/${eta.id}/config/freezes`;
+    await eta.admin.put(address, { nights: { during: [weekly('sat'), weekly('mon')] } });
+    const seen = await stage.tabOf(eta.emails.tenant_admin!);
+    const { page } = seen;
+    const freezes = new FreezesPage(page);
+    await freezes.open(eta.id);
+    await page.getByRole('button', { name: 'Edit nights' }).click();
+    const { dialog } = new FormDialog(page, /nights/);
+    await dialog.getByRole('button', { name: 'Remove window 1' }).click();
+    await dialog.getByLabel('Days of window 2').waitFor({ state: 'detached' });
+    const days = dialog.getByLabel('Days of window 1');
+    expect(await days.inputValue()).toBe('mon');
+    await days.fill('mon tue ');
+    expect(await days.inputValue()).toBe('mon tue ');
+    await eta.admin.delete(address);
+    await seen.close();
+  });
+
   test('a guardrail begins with what is guarded most', async () => {
     const seen = await stage.tabOf(eta.emails.tenant_admin!);
     const { page } = seen;
