@@ -3,6 +3,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { approvalStates, longestWait } from '../../shared/contracts/notifier.ts';
 import { exitCodes, type Command, type Input } from '../command.ts';
 import { intentFlags, intentOf } from '../intent.ts';
+import { throughOutages } from '../outages.ts';
 import { columns } from '../output.ts';
 import { countOf, given, jsonOf, textOf } from '../typed.ts';
 
@@ -119,7 +120,8 @@ const wait: Command = {
     while (found.state === 'pending' && Date.now() < until && !signal.aborted) {
       const seconds = Math.min(longestWait, Math.ceil((until - Date.now()) / 1000), 30);
       const params = { ...address, revision: found.revision ?? undefined, wait: seconds };
-      found = await session.call('notifier.approvals.get', given(params));
+      const ask = () => session.call('notifier.approvals.get', given(params));
+      found = await throughOutages(ask, { until, signal });
     }
     answer(found, () => columns([rowOf(found)]));
     return found.state === 'approved' ? 0 : exitCodes.refused;

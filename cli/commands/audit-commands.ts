@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import { Misused, type Command, type FlagValue } from '../command.ts';
 import type { Session } from '../session.ts';
+import { throughOutages } from '../outages.ts';
 import { columns, jsonLine, printableLine } from '../output.ts';
 import { allItems, itemsOf } from '../pages.ts';
 import { checkpoints, verifyAgainst } from './audit-checkpoints.ts';
@@ -94,9 +95,14 @@ const tail: Command = {
     const [oldest] = newest.length < limit ? [] : newest;
     const from = Math.max(began - lateMs, oldest ? Date.parse(oldest.occurred_at) : 0);
     const eventsSince = newEvents(session, filter, newest, signal);
+    // Of the last question that was answered: what happened in an outage is shown after it.
+    let askedAt = Date.now();
     while (flags.follow && !signal.aborted) {
       await delay(followMs, undefined, { signal }).catch(() => {});
-      const found = await eventsSince(Math.max(from, Date.now() - lookBackMs));
+      const now = Date.now();
+      const since = Math.max(from, askedAt - lookBackMs);
+      const found = await throughOutages(() => eventsSince(since), { signal });
+      askedAt = now;
       for (const event of found) show(event);
     }
   },

@@ -203,6 +203,44 @@ describe('an import that stops half way', () => {
   });
 });
 
+describe('what waits continues through a restart of the gateway', () => {
+  /** Answers in turn; the last one from then on. */
+  const answering = (...answers: (object | Failed)[]): HttpSession => {
+    const call = async (): Promise<object> => {
+      const answer = answers.length > 1 ? answers.shift()! : answers[0]!;
+      if (answer instanceof Failed) throw answer;
+      return answer;
+    };
+    return { tenant: async () => 'a tenant', call } as unknown as HttpSession;
+  };
+  const away = new Failed('unreachable', 'it is gone');
+  const busy = new Failed('service_unavailable', 'it is not ready');
+  const run = (words: string[], session: HttpSession, print = (_text: string): void => {}) => {
+    const stop = new AbortController();
+    return { stop, ended: execute(parse(words, table), session, { print, signal: stop.signal }) };
+  };
+
+  test('approvals wait', async () => {
+    const pending = { state: 'pending', revision: 1 };
+    const approved = { state: 'approved', revision: 2 };
+    const words = ['approvals', 'wait', 'an approval'];
+    expect(await run(words, answering(pending, away, busy, approved)).ended).toBe(0);
+    await expect(run(words, answering(away, approved)).ended).rejects.toBe(away);
+    const refused = new Failed('insufficient_role', 'No.');
+    await expect(run(words, answering(pending, refused)).ended).rejects.toBe(refused);
+  });
+
+  test('audit tail --follow', async () => {
+    const event = { id: 'e', occurred_at: new Date().toISOString(), action: 'a', actor: {} };
+    const none = { items: [], next_cursor: null };
+    const session = answering(none, away, busy, { items: [event], next_cursor: null });
+    const { stop, ended } = run(['audit', 'tail', '--follow'], session, () => stop.abort());
+    expect(await ended).toBe(0);
+    const refused = run(['audit', 'tail', '--follow'], answering(away));
+    await expect(refused.ended).rejects.toBe(away);
+  });
+});
+
 test('of an export that takes the place of another no document stands twice', () => {
   const folder = mkdtempSync(join(tmpdir(), 'strata-documents-'));
   try {
