@@ -15,6 +15,8 @@ import type { Config, ConnectOptions, Context } from './types.ts';
 
 /** Configurations of contexts of evaluations that are kept live. */
 const mostContexts = 50;
+/** How long an evaluation waits for the first values of its context, which go on being asked for. */
+const firstValuesMs = 2000;
 
 export class StrataProvider implements Provider {
   readonly metadata = { name: 'strata' } as const;
@@ -84,7 +86,7 @@ export class StrataProvider implements Provider {
     if (!this.#config) throw notReady();
     if (!context) return this.#config;
     const name = nameOf(context);
-    const opened = this.#others.get(name) ?? this.#config.with(context);
+    const opened = this.#others.get(name) ?? this.#begin(this.#config, context);
     this.#others.delete(name);
     this.#others.set(name, opened);
     for (const [oldest, config] of this.#others) {
@@ -96,10 +98,28 @@ export class StrataProvider implements Provider {
       );
     }
     try {
-      return await opened;
+      return await inTime(opened);
     } catch (error) {
-      if (this.#others.get(name) === opened) this.#others.delete(name);
       throw new GeneralError(error instanceof Error ? error.message : String(error));
     }
   }
+
+  /** Where it fails the next evaluation begins it again. */
+  #begin(config: Config, context: Context): Promise<Config> {
+    const name = nameOf(context);
+    const opened = config.with(context);
+    opened.catch(() => {
+      if (this.#others.get(name) === opened) this.#others.delete(name);
+    });
+    return opened;
+  }
+}
+
+function inTime<T>(work: Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout>;
+  const late = new Promise<never>((_resolve, reject) => {
+    const error = new Error(`There are no values within ${firstValuesMs} ms.`);
+    timer = setTimeout(() => reject(error), firstValuesMs);
+  });
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import { runAutomation, startAutomation } from '../../client/source/automations.ts';
 import { Gateway, type Token } from '../../client/source/gateway.ts';
 import { connect, type Change, type Config, type State } from '../../client/source/index.ts';
+import { StrataProvider as ServerProvider } from '../../client/source/openfeature.ts';
 import { StrataProvider } from '../../client/source/openfeature-web.ts';
 import { eventually } from '../support/cluster.ts';
 import { startEffectiveGateway } from '../support/effective-gateway.ts';
@@ -328,6 +329,26 @@ test('a context of a page that could not be had is asked for again', async () =>
     gateway.token = 'good';
     await provider.onContextChange(two, two);
     expect(provider.resolveBooleanEvaluation('is_on').value).toBe(true);
+  } finally {
+    await provider.onClose();
+    await gateway.stop();
+  }
+});
+
+test('an evaluation of a new context is not held up by an outage, after which it has its values', async () => {
+  const gateway = await startEffectiveGateway();
+  gateway.values = '{"is_on":true}';
+  const { url } = gateway;
+  const provider = new ServerProvider({ url, tenant: 't', token: 'good', warn: () => {} });
+  const evaluation = () => provider.resolveBooleanEvaluation('is_on', false, { targetingKey: 'a' });
+  try {
+    await provider.initialize();
+    await gateway.stop();
+    const began = performance.now();
+    await expect(evaluation()).rejects.toMatchObject({ code: 'GENERAL' });
+    expect(performance.now() - began).toBeLessThan(10_000);
+    await gateway.start();
+    await eventually(async () => expect((await evaluation()).value).toBe(true), 30_000);
   } finally {
     await provider.onClose();
     await gateway.stop();
