@@ -40,7 +40,7 @@ export function holdPage(): () => void {
 }
 /** Whether something would be lost with the screen that is shown. */
 export const isHeld = computed(() => hasEdits.value || holding.value > 0);
-export function letGo(): void {
+export function dropHeld(): void {
   guarding.value = undefined;
   holding.value = 0;
 }

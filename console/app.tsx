@@ -6,7 +6,7 @@ import { signal } from '@preact/signals';
 import { Fragment, type VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { ResultOf } from '../shared/contracts/index.ts';
-import { go, guardLeaving, hrefOf, isHeld, letGo, mayLeave, path } from './address.ts';
+import { go, guardLeaving, hrefOf, isHeld, dropHeld, mayLeave, path } from './address.ts';
 import { isOffline, isStale, problemOf, type Problem } from './api.ts';
 import { followChanges, followPlatform, followSession, followValues } from './live.ts';
 import { useLive, useGet } from './loading.ts';
@@ -134,7 +134,7 @@ function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
   useEffect(() => void learnNames(), [current?.id]);
   const watch = watchOf(signedIn);
   useEffect(() => watch?.(current!.id), [current?.id, watch]);
-  // What was refused is no news any more where somebody goes on, or all is back.
+  // What was refused is no news any more where somebody continues, or all is back.
   useEffect(() => {
     startProblem.value = undefined;
   }, [signedIn, path.value, recoveries.value]);
@@ -314,7 +314,7 @@ function EditedElsewhere({ tenantId, signedIn }: ElsewhereProperties): VNode {
         is still here.
       </p>
       <footer>
-        <Button class="secondary" says="Drop the edits" onClick={letGo} />
+        <Button class="secondary" says="Drop the edits" onClick={dropHeld} />
         <ContinueWith id={tenantId} name={name} />
       </footer>
     </Dialog>

@@ -2,7 +2,7 @@
 import { Backoff, spread } from './backoff.ts';
 import { now, pause, sinceMs, type Instant } from './clock.ts';
 import { StrataError } from './failure.ts';
-import type { Answer, Gateway } from './gateway.ts';
+import type { Answer, Asked, Gateway } from './gateway.ts';
 import { inCamelCase, inSnakeCase, randomName } from './spelling.ts';
 import type {
   Automation,
@@ -81,6 +81,9 @@ function rowOf({ body }: Answer): Row {
   throw new StrataError('unexpected_answer', 'What answered is no automation.');
 }
 
+const askRow = async (gateway: Gateway, path: string, asked: Asked): Promise<Row> =>
+  rowOf(await gateway.json(path, asked));
+
 const pathOf = ({ id }: Row): string => `/automations/${encodeURIComponent(id)}`;
 
 const isWaiting = (state: AutomationState): boolean =>
@@ -101,11 +104,11 @@ export async function startAutomation(
     const isNew = isFirst;
     isFirst = false;
     let startedAt = now();
-    let row = rowOf(await gateway.json('/automations', { ...how, body }));
+    let row = await askRow(gateway, '/automations', { ...how, body });
     // An earlier request may have begun it, so its time is begun again.
     if (!isNew && row.state === 'running') {
       startedAt = now();
-      row = rowOf(await gateway.json(`${pathOf(row)}/heartbeat`, how));
+      row = await askRow(gateway, `${pathOf(row)}/heartbeat`, how);
     }
     return running(gateway, row, startedAt, closing);
   });
@@ -135,12 +138,11 @@ async function redeem(
   const path = pathOf(row);
   const own = `${executor} ${randomName()}`;
   const body = { action_digest: row.actionDigest, executor: own };
-  const ask = async () =>
-    rowOf(await gateway.json(`${path}/redeem`, { method: 'POST', body, signal }));
+  const ask = () => askRow(gateway, `${path}/redeem`, { method: 'POST', body, signal });
   const redeemed = await insist(signal, ask).catch(async (error: StrataError) => {
     if (error.code !== 'grant_used') throw error;
     // Whose redemption it was is known also where the answer was lost.
-    const known = await insist(signal, async () => rowOf(await gateway.json(path, { signal })));
+    const known = await insist(signal, () => askRow(gateway, path, { signal }));
     if (known.redeemedBy !== own) throw error;
     return known;
   });
@@ -183,16 +185,16 @@ function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortS
     const startedAt = now();
     const timeoutMs = Math.min(Math.max(leftMs(), 1), 10_000);
     const options = { method: 'POST', signal: ended.signal, timeoutMs } as const;
-    const answer = await gateway.json(`${path}/heartbeat`, options);
+    const next = await askRow(gateway, `${path}/heartbeat`, options);
     receivedAt = startedAt;
-    turn(rowOf(answer));
+    turn(next);
   }
 
   /** Since when it runs is not known when it does, so its time is begun again at once. */
   async function waitForTurn(): Promise<void> {
     const options = { signal: ended.signal, timeoutMs: (longestWait + 10) * 1000 };
-    const answer = await gateway.json(`${path}?state=${row.state}&wait=${longestWait}`, options);
-    const next = rowOf(answer);
+    const address = `${path}?state=${row.state}&wait=${longestWait}`;
+    const next = await askRow(gateway, address, options);
     if (next.state === 'running') await beat();
     else turn(next);
   }
@@ -263,9 +265,7 @@ function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortS
     async finish(outcome, cost = {}) {
       const body = inSnakeCase({ outcome, ...cost });
       const how = { method: 'POST', body, signal: closing } as const;
-      const next = await insist(closing, async () =>
-        rowOf(await gateway.json(`${path}/finish`, how)),
-      );
+      const next = await insist(closing, () => askRow(gateway, `${path}/finish`, how));
       ended.abort();
       turn(next);
     },

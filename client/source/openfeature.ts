@@ -15,7 +15,7 @@ import type { Config, ConnectOptions, Context } from './types.ts';
 
 /** Configurations of contexts of evaluations that are kept live. */
 const mostContexts = 50;
-/** How long an evaluation waits for the first values of its context, which go on being asked for. */
+/** How long an evaluation waits for the first values of its context, which continue to be asked for. */
 const firstValuesMs = 2000;
 
 export class StrataProvider implements Provider {
