@@ -1,6 +1,6 @@
 /** Dialogs that several screens ask and answer with. */
 import type { ComponentChildren, VNode } from 'preact';
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useAction } from './action.ts';
 import { Button } from './inline.tsx';
 import { Dialog, ProblemBox } from './parts.tsx';
@@ -67,6 +67,11 @@ export function ShownOnce({
   readonly onClose: () => void;
 }): VNode {
   const [isCopied, setCopied] = useState(false);
+  useEffect(() => {
+    const ask = (event: Event): void => event.preventDefault();
+    addEventListener('beforeunload', ask);
+    return () => removeEventListener('beforeunload', ask);
+  }, []);
   const copy = (): void => {
     navigator.clipboard.writeText(secret).then(
       () => setCopied(true),

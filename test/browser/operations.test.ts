@@ -214,7 +214,7 @@ describe('compare', () => {
     await seen.close();
   });
 
-  test('a form and a secret that is shown once stay where another tab goes to another tenant, or somebody goes back', async () => {
+  test('a form and a secret that is shown once stay where another tab goes to another tenant, or somebody goes back or loads the page again', async () => {
     const own = await createTenant(stage.strata.url, platform, 'Gamma');
     const email = own.emails.tenant_admin!;
     await joinTenant(beta.admin, beta.id, own.admin, { email, roles: ['viewer'] });
@@ -252,6 +252,9 @@ describe('compare', () => {
     await page.goBack();
     await eventually(async () => expect(asked).toHaveLength(1));
     await page.waitForURL(`**/service-accounts/${account.id}`);
+    expect(await secret.innerText()).toBe(text);
+    await page.evaluate('location.reload()');
+    await eventually(async () => expect(asked).toHaveLength(2));
     expect(await secret.innerText()).toBe(text);
     await page.getByRole('button', { name: 'I have it' }).click();
     // Nothing is held any more: the page is left without a question.
