@@ -34,6 +34,9 @@ function formOf(body: Buffer): Record<string, string> {
   return Object.fromEntries(given);
 }
 
+/** In place of a body of another type. */
+const noForm = Symbol('no form');
+
 /** Takes forms and nothing else. */
 export function takeForms(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
@@ -42,7 +45,10 @@ export function takeForms(app: FastifyInstance): void {
     { parseAs: 'buffer' },
     async (_request: FastifyRequest, body: Buffer) => formOf(body),
   );
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, async () => {
-    throw new StrataError('unsupported_media_type', 'Send application/x-www-form-urlencoded.');
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, async () => noForm);
+  // Not by the parser: Fastify ends the connection of a body that one refuses.
+  app.addHook('preValidation', async ({ body }) => {
+    if (body === noForm)
+      throw new StrataError('unsupported_media_type', 'Send application/x-www-form-urlencoded.');
   });
 }
