@@ -41,7 +41,7 @@ import {
   writtenAfter,
 } from '../stores/rolled-out.ts';
 import { answersOf, endTurn, type Turn } from '../stores/rollout-runs.ts';
-import { removeOldest, requireNoOther } from '../stores/rollouts.ts';
+import { removeOldest, requireNoOther, requireRoom } from '../stores/rollouts.ts';
 import { stoppedNow } from './change-sets.ts';
 import type { RolloutGates } from './rollout-gates.ts';
 import { RolloutSources } from './rollout-sources.ts';
@@ -135,6 +135,7 @@ export class Rollouts {
         await source.require(manager, revision - 1);
         await requireBase(manager, items);
         await requireNoOther(manager, id, items);
+        await requireRoom(manager);
         if (policies.managed) await requireTakenOver(manager, items, claims);
         requireApproved(items, approvals, policies, { ...claims, reason: body.reason });
         await removeOldest(manager);

@@ -88,15 +88,20 @@ export async function requireNoOther(
         `${both.resource_id} is rolled out by ${other.id}, which is ${other.document.state}. Complete or revert that first.`,
       );
   }
-  if (others.length >= mostOpen)
-    throw new StrataError(
-      'quota_exceeded',
-      `There are ${mostOpen} open rollouts, as many as there may be.`,
-    );
 }
 
 /** Every reader of layers has the candidates of all of them. */
 const mostOpen = 10;
+
+/** Throws 422 where no more may be planned. Under the platform's lock. */
+export async function requireRoom(manager: EntityManager): Promise<void> {
+  if ((await inStates(manager, open)).length < mostOpen) return;
+  throw new StrataError(
+    'quota_exceeded',
+    `There are ${mostOpen} open rollouts, as many as there may be.`,
+  );
+}
+
 const mostEnded = 1000;
 
 /** The oldest ones that ended go; the history has them still. */

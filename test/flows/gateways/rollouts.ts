@@ -230,6 +230,27 @@ test('is reverted also when it is completed, unless others wrote since', async (
   ]);
 });
 
+test('is reverted also while as many are open as there may be', async () => {
+  const keys = await twoEntries();
+  const { id } = await plan(keys, [everybody]);
+  good(await advance(id, null, { all_at_once: true, reason: 'Now' }));
+  const others: string[] = [];
+  try {
+    let last: Answer;
+    do {
+      const items = itemsOf(await twoEntries());
+      const body = { title: 'Other', reason: 'Me too', items, digest: await digestOf(items) };
+      last = await platform.post(rollouts(), { ...body, stages: [everybody] });
+      if (last.status === 201) others.push(last.body.id);
+    } while (last.status === 201);
+    expect([last.status, last.body.detail.code]).toEqual([422, 'quota_exceeded']);
+    expect((await step(id, 'revert', { reason: 'No' })).body.state).toBe('reverted');
+  } finally {
+    for (const other of others) await step(other, 'revert', { reason: 'No' });
+  }
+  expect((await values(keys))[0]).toEqual([1, 1]);
+});
+
 test('is reverted also where it has removed something', async () => {
   const keys = await twoEntries();
   const items = keys.map((key) => ({ action: 'delete', path: entry(key) }));
