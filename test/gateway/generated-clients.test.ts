@@ -176,7 +176,7 @@ const decided = await configResolverDecide({
   body: { action: 'scale_min_instances', risk_level: 'low', cost_impact: 1 },
 });
 const decision: AutomationDecision | undefined = decided.data?.decision;
-const refused = await tenantConfigAgentsGet({ path: { ...path, agent_type: 'no one' } });
+const refused = await tenantConfigAgentsGet({ path: { ...path, agent_type: 'nobody' } });
 console.log(JSON.stringify({
   email: me.data?.user?.email,
   status: made.response?.status,

@@ -293,7 +293,8 @@ describe('the console of an operator', () => {
       });
       expect(err).toMatch(/^there is no tenant nonsense\n/);
       expect(code).toBe(1);
-      expect((await piped('nodes', 'exit', 'recofig', '')).code).toBe(0);
+      const left = await piped(`config get agent ${tenant} piped`, 'exit', 'recofig', '');
+      expect(left).toMatchObject({ code: 0, err: '' });
     },
   );
 
