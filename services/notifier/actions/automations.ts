@@ -55,7 +55,15 @@ import {
 import { approvalOf, askerOf, type StartBody } from './asking.ts';
 import { presentOf, withdraw, type ApprovalOptions } from './deciding.ts';
 import type { Grants } from './granting.ts';
-import { Moved, mostTries, newestAdmission, pauseMs, type Decide } from './newest-decision.ts';
+import {
+  Moved,
+  mostTries,
+  newestAdmission,
+  pauseMs,
+  stateOfTenant,
+  type Decide,
+  type TenantState,
+} from './newest-decision.ts';
 
 export interface AutomationOptions extends ApprovalOptions {
   readonly changes: TenantChanges<AutomationRow>;
@@ -234,7 +242,8 @@ async function start(
       hasTakenMails = true;
     }
     const decideAgain = tries > triesAhead ? decide : undefined;
-    const made = { tenantId, body, intent, admission, approval, over, decideAgain };
+    const state = await stateOfTenant(db.manager, tenantId, request.call);
+    const made = { tenantId, body, intent, admission, state, approval, over, decideAgain };
     try {
       const row = await db.transaction((manager) => insert(manager, options, made, request));
       // Another request with the same key was faster, and announced it.
@@ -311,6 +320,7 @@ interface NewAutomation {
   readonly body: StartBody;
   readonly intent: Intent;
   readonly admission: TimedAdmission;
+  readonly state: TenantState;
   readonly approval: ApprovalToMake | undefined;
   /** The budgets that the approval says would be exceeded. */
   readonly over: readonly DecisionReason[];
@@ -328,12 +338,12 @@ async function insert(
   made: NewAutomation,
   request: Request,
 ): Promise<AutomationRow | null> {
-  const { tenantId, body, intent, approval } = made;
+  const { tenantId, body, intent, state, approval, decideAgain } = made;
   await lockSlots(manager, tenantId);
   if (await findRepeated(manager, AutomationEntity, tenantId, body)) return null;
   const { settled } = await settleDue(manager, tenantId);
   if (settled.length > 0) await lookAgainIn(manager, tenantId, 0);
-  const admission = await newestAdmission(manager, tenantId, made.admission, made.decideAgain);
+  const admission = await newestAdmission(manager, tenantId, made.admission, state, decideAgain);
   const now = await clockTime(manager);
   if (isTooOld(admission, now)) throw new Moved(admission.decided.revision);
   const ttl = body.ttl_seconds ?? automationTtl.default;

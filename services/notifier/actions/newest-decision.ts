@@ -3,7 +3,12 @@
  * what starts and what is redeemed comes before a change of the limits or goes by it.
  */
 import type { EntityManager } from 'typeorm';
+import { revisionsOf } from '../../../shared/commits/commit.ts';
+import { areStillSo, type ReadRight } from '../../../shared/commits/held-rights.ts';
+import type { Call } from '../../../shared/contract-runtime/request.ts';
 import type { DecisionReason } from '../../../shared/contracts/decide.ts';
+import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
+import { ifFound, StrataError } from '../../../shared/errors.ts';
 import type { TimedAdmission } from '../rules/automation.ts';
 import { heldRevisions, heldTenant, isDecidedBy, type Revisions } from '../stores/automations.ts';
 
@@ -29,18 +34,37 @@ export class Moved extends Error {
   }
 }
 
+/** Whether the tenant may do anything at all, which is so until its members' revision changes. */
+export interface TenantState extends ReadRight {
+  readonly isActive: boolean;
+}
+
+export async function stateOfTenant(
+  manager: EntityManager,
+  tenantId: string,
+  call: Call,
+): Promise<TenantState> {
+  const revisions = await revisionsOf(manager, [memberScope(tenantId)]);
+  const tenant = await ifFound(call('tenant-config.tenants.get', { tenant_id: tenantId }));
+  return { isActive: tenant?.status === 'active', revisions };
+}
+
 /**
  * What was decided ahead of the transaction, or what `decideAgain` says while the tenant's
  * configuration is kept as it is: where that changes all the time, nothing that was decided ahead
  * is by the newest. The platform's is never kept so: an emergency stop would wait for another node.
- * Throws `Moved` where the newest configuration may decide otherwise.
+ * Throws `Moved` where the newest configuration may decide otherwise, or the tenant's members changed;
+ * their revision is held first, as wherever both are.
  */
 export async function newestAdmission(
   manager: EntityManager,
   tenantId: string,
   ahead: TimedAdmission,
+  state: TenantState,
   decideAgain: Decide | undefined,
 ): Promise<TimedAdmission> {
+  if (!(await areStillSo(manager, [state]))) throw new Moved(ahead.decided.revision);
+  if (!state.isActive) throw new StrataError('auth_tenant_disabled');
   const admission = decideAgain ? await decideAgain(await heldTenant(manager, tenantId)) : ahead;
   const held = await heldRevisions(manager, tenantId);
   if (!(await isDecidedBy(manager, held, admission.decided.revision))) throw new Moved(held);

@@ -15,7 +15,14 @@ import { lockSlots } from '../stores/automations.ts';
 import { clockTime, slotTime } from '../stores/clock.ts';
 import { findAutomation, intentOf } from './automations.ts';
 import type { Grants } from './granting.ts';
-import { Moved, mostTries, newestAdmission, pauseMs, type Decide } from './newest-decision.ts';
+import {
+  Moved,
+  mostTries,
+  newestAdmission,
+  pauseMs,
+  stateOfTenant,
+  type Decide,
+} from './newest-decision.ts';
 
 type Params = ParamsOf<'notifier.automations.redeem'>;
 type Refusal = 'grant_used' | 'grant_invalid' | 'digest_mismatch' | 'automation_over';
@@ -45,13 +52,14 @@ export const redeemActions = ({
       let least: number | undefined;
       for (let tries = 1; tries <= mostTries; tries += 1) {
         const ahead = await decide(db.manager, least);
+        const state = await stateOfTenant(db.manager, tenantId, request.call);
         try {
           const outcome = await db.transaction(async (manager) => {
             await lockSlots(manager, tenantId);
             // Where the configuration changes all the time, it waits while this is decided.
             const decideAgain: Decide | undefined =
               tries > 1 ? (by) => decide(manager, by) : undefined;
-            const admission = await newestAdmission(manager, tenantId, ahead, decideAgain);
+            const admission = await newestAdmission(manager, tenantId, ahead, state, decideAgain);
             return redeem(manager, params, brought, admission, request);
           });
           if ('refused' in outcome) throw new StrataError(outcome.refused);

@@ -13,12 +13,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { EntityManager } from 'typeorm';
 import { startBackgroundLoop } from '../../../shared/concurrency/background-loop.ts';
 import { BatchQueue } from '../../../shared/concurrency/batch-queue.ts';
-import { revisionsOf } from '../../../shared/commits/commit.ts';
-import { areStillSo, type ReadRight } from '../../../shared/commits/held-rights.ts';
+import { areStillSo } from '../../../shared/commits/held-rights.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import type { LoopOptions } from '../../../shared/contract-runtime/service.ts';
-import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
-import { codeOf, ifFound } from '../../../shared/errors.ts';
+import { codeOf } from '../../../shared/errors.ts';
+import { stateOfTenant, type TenantState } from '../actions/newest-decision.ts';
 import {
   areNamed,
   denialOf,
@@ -167,11 +166,6 @@ interface Visit {
 /** What the limits say of one that was granted; null where what it touches is gone. */
 type Admissions = ReadonlyMap<string, TimedAdmission | null>;
 
-/** Whether the tenant may do anything at all, which is so until its members' revision changes. */
-interface TenantState extends ReadRight {
-  readonly isActive: boolean;
-}
-
 /**
  * Times are up whatever the limits are; where these cannot be read, the others wait. Answers whether
  * there may be more to settle.
@@ -219,9 +213,7 @@ async function admissionsOf(
     for (const { id } of alike) admissions.set(id, admission && { ...admission, at });
   }
   // Last, so that seldom a change of some member comes before it is compared.
-  const revisions = await revisionsOf(db.manager, [memberScope(tenantId)]);
-  const tenant = await ifFound(call('tenant-config.tenants.get', { tenant_id: tenantId }));
-  return { admissions, state: { isActive: tenant?.status === 'active', revisions } };
+  return { admissions, state: await stateOfTenant(db.manager, tenantId, call) };
 }
 
 /**

@@ -335,6 +335,27 @@ describe('slots', () => {
     expect((await get(first.id, '?wait=20')).state).toBe('running');
   });
 
+  test('what is under way while its tenant is disabled neither starts nor is redeemed', async () => {
+    const { id, action_digest } = await start();
+    const slots = 'SELECT FROM notifier.automation_tenants WHERE tenant_id = $1 FOR UPDATE';
+    const lock = await holdLock(database, slots, [tenant.id]);
+    const late = [
+      post(),
+      tenant.operator.post(path(`/${id}/redeem`), { action_digest, executor: 'runner' }),
+    ];
+    await lock.untilWaiting(late.length);
+    const disabled = await platform.patch(`/tenants/${tenant.id}`, { status: 'disabled' });
+    expect(disabled.status).toBe(200);
+    await lock.release();
+    const codes = (await Promise.all(late)).map(({ body }) => body.detail?.code);
+    expect(codes).toEqual(late.map(() => 'auth_tenant_disabled'));
+    const rows = await database.query<{ redeemed_at: Date | null }>(
+      'SELECT redeemed_at FROM notifier.automations WHERE tenant_id = $1',
+      [tenant.id],
+    );
+    expect(rows).toEqual([{ redeemed_at: null }]);
+  });
+
   describe('where more wait than one look starts', () => {
     const grantedOne = async (body: object = {}) => {
       const waiting = await start({ risk_level: 'high', ...body });
