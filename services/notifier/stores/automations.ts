@@ -161,6 +161,11 @@ export async function countSlots(
   return counts;
 }
 
+export type GrantedRow = Pick<
+  AutomationRow,
+  'id' | 'state' | 'intent' | 'decided' | 'request_id' | 'approval_id'
+>;
+
 /** Of so many that wait longest some are looked at. */
 const mostWaiting = 1000;
 
@@ -172,17 +177,17 @@ export const grantedRows = (
   manager: EntityManager,
   tenantId: string,
   most: number,
-): Promise<Pick<AutomationRow, 'id' | 'state' | 'intent' | 'decided' | 'request_id'>[]> =>
+): Promise<GrantedRow[]> =>
   manager.query(
-    `SELECT id, state, intent, decided, request_id FROM (
+    `SELECT id, state, intent, decided, request_id, approval_id FROM (
        SELECT granted.*, row_number() OVER (
          PARTITION BY intent ->> 'agent_type', intent ->> 'service_id', intent ->> 'service_type'
          ORDER BY granted_at, created_at, id) AS place
        FROM (
-         (SELECT id, state, intent, decided, request_id, granted_at, created_at FROM notifier.automations
+         (SELECT id, state, intent, decided, request_id, approval_id, granted_at, created_at FROM notifier.automations
           WHERE tenant_id = $1 AND state = 'waiting_slot' ORDER BY granted_at, created_at, id LIMIT $3)
          UNION ALL
-         (SELECT a.id, a.state, a.intent, a.decided, a.request_id, p.decided_at, a.created_at
+         (SELECT a.id, a.state, a.intent, a.decided, a.request_id, a.approval_id, p.decided_at, a.created_at
           FROM notifier.approvals p JOIN notifier.automations a ON a.approval_id = p.id
           WHERE p.tenant_id = $1 AND p.awaited AND p.state = 'approved'
             AND a.tenant_id = $1 AND a.state = 'waiting_approval' LIMIT $2)

@@ -10,13 +10,22 @@
  * | somebody waits for a slot           | `look_at` of the tenant: when a slot was freed, when configuration changed, every minute |
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { EntityManager } from 'typeorm';
+import { Any, type EntityManager } from 'typeorm';
 import { startBackgroundLoop } from '../../../shared/concurrency/background-loop.ts';
 import { BatchQueue } from '../../../shared/concurrency/batch-queue.ts';
-import { areStillSo } from '../../../shared/commits/held-rights.ts';
+import { whileAsRead } from '../../../shared/change-sets/change-sets.ts';
+import { Outdated } from '../../../shared/change-sets/store.ts';
+import {
+  areStillSo,
+  identitiesHold,
+  identitiesOf,
+  isKeyGood,
+  type ReadRight,
+} from '../../../shared/commits/held-rights.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import type { LoopOptions } from '../../../shared/contract-runtime/service.ts';
 import { codeOf } from '../../../shared/errors.ts';
+import { isUuid } from '../../../shared/schema/uuid.ts';
 import { stateOfTenant, type TenantState } from '../actions/newest-decision.ts';
 import {
   areNamed,
@@ -27,7 +36,7 @@ import {
   type TimedAdmission,
 } from '../rules/automation.ts';
 import { withBudgets, type Evaluation } from '../../../shared/budgets/evaluate.ts';
-import type { AutomationRow } from '../schema.ts';
+import { ApprovalEntity, type AutomationRow, type StoredRequester } from '../schema.ts';
 import { recordTransitions } from '../stores/automation-events.ts';
 import {
   claimTenantsDue,
@@ -43,6 +52,7 @@ import {
   settleDue,
   startGranted,
   type Denial,
+  type GrantedRow,
   type Start,
 } from '../stores/automations.ts';
 import { clockTime, databaseTime } from '../stores/clock.ts';
@@ -173,29 +183,46 @@ type Admissions = ReadonlyMap<string, TimedAdmission | null>;
 async function giveSlots(options: AutomationWorkerOptions, tenantId: string): Promise<boolean> {
   const { db, announce } = options;
   let failure: unknown;
-  const { admissions, state } = await admissionsOf(options, tenantId).catch((error: unknown) => {
-    failure = error;
-    return nothingGranted;
-  });
-  const { changed, hasMore } = await db.transaction(async (manager) => {
-    await lockSlots(manager, tenantId);
-    const { settled, hasMore } = await settleDue(manager, tenantId);
-    const { placed, isComplete } = await placeGranted(manager, tenantId, admissions, state);
-    await lookAgainIn(manager, tenantId, isComplete ? lookAgainSeconds : retrySeconds);
-    await recordTransitions(manager, [...settled, ...placed]);
-    return { changed: settled.length + placed.length, hasMore };
+  const { changed, hasMore } = await whileAsRead(async () => {
+    failure = undefined;
+    const granted = await admissionsOf(options, tenantId).catch((error: unknown) => {
+      failure = error;
+      return nothingGranted;
+    });
+    return db.transaction(async (manager) => {
+      await lockSlots(manager, tenantId);
+      const { settled, hasMore } = await settleDue(manager, tenantId);
+      const { placed, isComplete } = await placeGranted(manager, tenantId, granted);
+      await lookAgainIn(manager, tenantId, isComplete ? lookAgainSeconds : retrySeconds);
+      await recordTransitions(manager, [...settled, ...placed]);
+      if (placed.length > 0 && !(await identitiesHold(manager, [...granted.requesters.values()])))
+        throw new Outdated();
+      return { changed: settled.length + placed.length, hasMore };
+    });
   });
   if (changed > 0) announce(tenantId);
   if (failure !== undefined) throw failure;
   return hasMore;
 }
 
+/** Whoever asked for one that was granted. */
+interface Requester extends ReadRight {
+  /** Still a member or a service account, with the key that they came with. */
+  readonly isThere: boolean;
+}
+
 interface Granted {
   readonly admissions: Admissions;
+  /** By the automation's approval. */
+  readonly requesters: ReadonlyMap<string, Requester>;
   /** Undefined where nothing was granted. */
   readonly state: TenantState | undefined;
 }
-const nothingGranted: Granted = { admissions: new Map(), state: undefined };
+const nothingGranted: Granted = {
+  admissions: new Map(),
+  requesters: new Map(),
+  state: undefined,
+};
 
 /** Of those that were granted; those of one intent have the same. */
 async function admissionsOf(
@@ -213,7 +240,46 @@ async function admissionsOf(
     for (const { id } of alike) admissions.set(id, admission && { ...admission, at });
   }
   // Last, so that seldom a change of some member comes before it is compared.
-  return { admissions, state: await stateOfTenant(db.manager, tenantId, call) };
+  const state = await stateOfTenant(db.manager, tenantId, call);
+  if (!state.isActive) return { ...nothingGranted, state };
+  return { admissions, requesters: await requestersOf(db.manager, tenantId, granted, call), state };
+}
+
+async function requestersOf(
+  manager: EntityManager,
+  tenantId: string,
+  granted: readonly GrantedRow[],
+  call: Call,
+): Promise<ReadonlyMap<string, Requester>> {
+  const approvals = await manager.find(ApprovalEntity, {
+    select: { id: true, requested_by: true },
+    where: { id: Any(granted.flatMap(({ approval_id: id }) => id ?? [])), tenant_id: tenantId },
+  });
+  const found = new Map<string, Promise<Requester>>();
+  const requesters = approvals.map(async ({ id, requested_by: by }) => {
+    const name = JSON.stringify([by.type, by.id, by.api_key?.id]);
+    const known = found.get(name) ?? requesterOf(tenantId, by, call);
+    found.set(name, known);
+    return [id, await known] as const;
+  });
+  return new Map(await Promise.all(requesters));
+}
+
+async function requesterOf(
+  tenantId: string,
+  { type, id, api_key: key }: StoredRequester,
+  call: Call,
+): Promise<Requester> {
+  // The console is no member, nor is a service on the bus.
+  if (!isUuid(id)) return { isThere: true, revisions: {} };
+  const principal = { isPerson: type === 'user', id, key: key?.id };
+  const { decider, revisions } = await call('tenant-config.members.decider', {
+    tenant_id: tenantId,
+    ...(principal.isPerson ? { user_id: id } : { account_id: id }),
+    groups: [],
+  });
+  const isThere = decider !== null && (await isKeyGood(principal, call));
+  return { isThere, revisions, identities: identitiesOf(principal) };
 }
 
 /**
@@ -246,18 +312,19 @@ async function admissionOf(
 
 /**
  * Starts those that wait, in order, while slots are free, and none of a disabled tenant. Limits that
- * deny by now bind also what was granted. Where the decision is not by the newest configuration, it and those after it wait
- * for the next look, which is then soon.
+ * deny by now bind also what was granted, and nothing starts for whoever was removed, or whose key was
+ * revoked. Where the decision is not by the newest configuration, it and those after it wait for the
+ * next look, which is then soon.
  */
 async function placeGranted(
   manager: EntityManager,
   tenantId: string,
-  admissions: Admissions,
-  state: TenantState | undefined,
+  { admissions, requesters, state }: Granted,
 ): Promise<{ readonly placed: AutomationRow[]; readonly isComplete: boolean }> {
   const waiting = await grantedRows(manager, tenantId, mostAtOnce);
   if (waiting.length === 0) return { placed: [], isComplete: true };
-  if (!state || !(await areStillSo(manager, [state]))) return { placed: [], isComplete: false };
+  if (!state || !(await areStillSo(manager, [state, ...requesters.values()])))
+    return { placed: [], isComplete: false };
   if (!state.isActive) return { placed: [], isComplete: true };
   const held = await heldRevisions(manager, tenantId);
   let { running } = await countSlots(manager, tenantId);
@@ -266,7 +333,7 @@ async function placeGranted(
   const denials: Denial[] = [];
   let decided = 0;
   for (const row of waiting) {
-    const { id, decided: before } = row;
+    const { id, decided: before, approval_id: approval } = row;
     const admission = admissions.get(id);
     if (admission === undefined) break;
     if (
@@ -275,8 +342,10 @@ async function placeGranted(
     )
       break;
     decided += 1;
+    const hasRequester = requesters.get(approval ?? '')?.isThere !== false;
     // Refused as the only one, it never will start.
-    const denial = admission ? denialOf(admission, 1) : { ...before, decision: 'deny' as const };
+    const denial =
+      admission && hasRequester ? denialOf(admission, 1) : { ...before, decision: 'deny' as const };
     if (denial) {
       denials.push({ id, decided: denial });
       continue;

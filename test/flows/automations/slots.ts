@@ -11,8 +11,8 @@ import { soakTest } from '../../support/soak.ts';
 import {
   addMember,
   createTenantWith,
+  Client,
   type Answer,
-  type Client,
   type TenantWith,
 } from '../../support/strata.ts';
 import { database, platform, strata } from './strata.ts';
@@ -333,6 +333,34 @@ describe('slots', () => {
     expect(await states()).toEqual(['expired', 'waiting_slot', 'waiting_slot']);
     expect((await statusOf('active')).status).toBe(200);
     expect((await get(first.id, '?wait=20')).state).toBe('running');
+  });
+
+  test('one whose requester was removed, or whose key was revoked, does not start when it is its turn', async () => {
+    await limitTo(1);
+    const running = await start();
+    const member = { email: `asker-${randomUUID()}@slots.example`, roles: ['operator'] };
+    const asker = await addMember(tenant.admin, tenant.id, member);
+    const key = await tenant.admin.post('/auth/api-key', {
+      name: 'leaked',
+      scopes: ['automations:write'],
+    });
+    const waiting = [];
+    for (const by of [asker.client, new Client(strata.url, key.body.api_key), tenant.admin]) {
+      const { body } = await post({ risk_level: 'high' }, by);
+      expect((await decideOn(body.approval_id, 'approve')).status).toBe(200);
+      waiting.push(await get(body.id, '?state=waiting_approval&wait=20'));
+    }
+    expect(waiting.map(({ state }) => state)).toEqual(waiting.map(() => 'waiting_slot'));
+    const removed = [
+      await tenant.admin.delete(`/tenants/${tenant.id}/users/${asker.user_id}`),
+      await tenant.admin.delete(`/auth/api-keys/${key.body.id}`),
+    ];
+    expect(removed.map(({ status }) => status)).toEqual([204, 204]);
+    await finish(running.id);
+    const [, , last] = waiting;
+    expect((await get(last.id, '?wait=20')).state).toBe('running');
+    const states = await Promise.all(waiting.map(async ({ id }) => (await get(id)).state));
+    expect(states).toEqual(['denied', 'denied', 'running']);
   });
 
   test('what is under way while its tenant is disabled neither starts nor is redeemed', async () => {
