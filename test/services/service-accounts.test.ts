@@ -14,8 +14,10 @@ import type { Request } from '../../shared/contract-runtime/request.ts';
 import { openDatabase } from '../../shared/database/open.ts';
 import { loadSettings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/cluster.ts';
+import { holdLock } from '../support/held-lock.ts';
 import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
+  addMember,
   adminPassword,
   Client,
   createTenant,
@@ -227,6 +229,29 @@ test('keys are made by an administrator who has just signed in, and by no key', 
     '403 auth_reauth_required',
   );
   expect(outcome(await old.post(accounts(), { name: 'x', roles: ['viewer'] }))).toBe('201');
+});
+
+test('who is no administrator any more when it comes to their turn makes no key and no trust', async () => {
+  const account = await make({ roles: ['operator'] });
+  const member = { email: 'leaver@machines.example', roles: ['tenant_admin'] };
+  const leaver = await addMember(tenant.admin, tenant.id, member);
+  const counter = 'SELECT FROM strata.revisions WHERE scope = $1 FOR UPDATE';
+  const lock = await holdLock(strata.database, counter, [`members:${tenant.id}`]);
+  const demoted = tenant.admin.patch(`/tenants/${tenant.id}/users/${leaver.user_id}`, {
+    roles: ['viewer'],
+  });
+  await lock.untilWaiting(1);
+  const late = [
+    leaver.client.post(`${accounts()}/${account}/api-keys`, { name: 'late' }),
+    leaver.client.put(`${accounts()}/${account}/trust`, { rules: [] }),
+  ];
+  await lock.untilWaiting(1 + late.length);
+  await lock.release();
+  expect(outcome(await demoted)).toBe('200');
+  const refused = late.map(() => '403 insufficient_role');
+  expect((await Promise.all(late)).map(outcome)).toEqual(refused);
+  const { body } = await tenant.admin.get(`${accounts()}/${account}/api-keys`);
+  expect(body.items).toEqual([]);
 });
 
 test("another tenant's accounts and keys are not there", async () => {

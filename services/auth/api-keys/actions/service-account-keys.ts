@@ -24,6 +24,7 @@ import {
 import { ownSessionOf } from '../../sessions/rules/own-session.ts';
 import { ApiKeyEntity, WorkloadTrustEntity } from '../../schema.ts';
 import { requireOpenSession } from '../../sessions/stores/sessions.ts';
+import { commitByAdministrator } from '../../stores/by-administrators.ts';
 import { databaseTime, hasPassed } from '../../stores/clock.ts';
 import type { AccountAddress } from '../../../../shared/contracts/service-accounts.ts';
 import { endUnlessAccepted } from '../tenant-policy.ts';
@@ -60,10 +61,11 @@ export function serviceAccountKeyActions({ db, settings }: AuthParts) {
       await request.call('tenant-config.service-accounts.resolve', address);
       const owner = { user_id: null, ...keysOf(address), made_by: request.caller.id };
       const { row, key } = makeApiKey(owner, body, settings(), await databaseTime(db.manager));
-      const result = await commitChange(db, request, authScope, async (manager) => {
+      const { tenant_id: tenantId } = address;
+      const result = await commitByAdministrator(db, request, tenantId, async (manager) => {
         const { session } = await requireOpenSession(manager, ownSessionOf(request.caller));
         await requireRoom(manager, address);
-        await requireQuota(manager, address.tenant_id, 'api_keys', settings());
+        await requireQuota(manager, tenantId, 'api_keys', settings());
         await manager.insert(ApiKeyEntity, { ...row, ...inheritedFrom(session) });
         return {
           result: session.method,

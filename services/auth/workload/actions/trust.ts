@@ -8,6 +8,7 @@ import { invalid } from '../../../../shared/errors.ts';
 import type { AuthParts } from '../../parts.ts';
 import { ownSessionOf } from '../../sessions/rules/own-session.ts';
 import { requireOpenSession } from '../../sessions/stores/sessions.ts';
+import { commitByAdministrator } from '../../stores/by-administrators.ts';
 import { WorkloadTrustEntity } from '../../schema.ts';
 import { addressOf, nameOf, problemsOfRules, storedRules } from '../rules/trust-rules.ts';
 import { findIssuers, findTrust, requireRead } from '../stores/trust.ts';
@@ -35,7 +36,8 @@ export function trustActions({ db, settings }: AuthParts) {
     async 'auth.trust.put'({ body, ...address }, request) {
       const account = await request.call('tenant-config.service-accounts.resolve', address);
       const base = nameOf(settings().base_url);
-      return commitChange(db, request, authScope, async (manager, at, revision) => {
+      const { tenant_id: tenantId } = address;
+      return commitByAdministrator(db, request, tenantId, async (manager, at, revision) => {
         await requireOpenSession(manager, ownSessionOf(request.caller));
         const { issuers } = await findIssuers(manager);
         const names = new Set(issuers.map(({ issuer }) => issuer));
