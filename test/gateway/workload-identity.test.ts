@@ -512,6 +512,17 @@ test('keys that an issuer takes back verify nothing once they are asked again, a
     for (let time = 0; time < 5; time += 1)
       await exchange(await rotating.sign(claims(), { kid: `made up ${time}` }));
     expect(rotating.asked()).toBeLessThanOrEqual(2);
+    // Nor do they where it cannot answer.
+    const failing = await startWorkloadIssuer();
+    failing.keysStatus = 500;
+    await allow([...allowed(), { issuer: failing.issuer }]);
+    await trust([rule({ issuer: failing.issuer })]);
+    for (let time = 0; time < 5; time += 1) {
+      const answer = await exchange(await failing.sign(claims(), { kid: `made up ${time}` }));
+      expect([answer.status, answer.body.error]).toEqual([502, 'temporarily_unavailable']);
+    }
+    expect(failing.asked()).toBe(1);
+    await failing.close();
     for (const metadata of [{ issuer: issuer.issuer }, { jwks_uri: 'no address' }]) {
       const lying = await startWorkloadIssuer();
       lying.metadata = metadata;

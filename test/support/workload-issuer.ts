@@ -19,6 +19,8 @@ export interface WorkloadIssuer {
   /** What it answers to discovery beside its own address. */
   metadata: object;
   keys: JWK[];
+  /** The status of its answer to whoever asks for its keys. */
+  keysStatus: number;
   readonly close: () => Promise<void>;
 }
 
@@ -46,7 +48,8 @@ export async function startWorkloadIssuer(path = ''): Promise<WorkloadIssuer> {
       },
     };
     const answer = answers[url!];
-    response.writeHead(answer ? 200 : 404, { 'content-type': 'application/json' });
+    const status = url === '/keys' ? made.keysStatus : 200;
+    response.writeHead(answer ? status : 404, { 'content-type': 'application/json' });
     response.end(JSON.stringify(answer?.() ?? {}));
   });
   server.listen(0, '127.0.0.1');
@@ -59,6 +62,7 @@ export async function startWorkloadIssuer(path = ''): Promise<WorkloadIssuer> {
     asked: () => asked,
     metadata: {},
     keys: [jwk],
+    keysStatus: 200,
     async sign(claims, header = {}, key = privateKey) {
       const now = Math.floor(Date.now() / 1000);
       const usual = {

@@ -46,8 +46,15 @@ export function createIssuerKeys(guardedFetch: GuardedFetch, settings: () => Key
     const { issuer: named, jwks_uri: uri } = metadata ?? {};
     if (response.status !== 200 || named !== issuer || typeof uri !== 'string')
       throw new Error('the issuer says that it is another one, or not where its keys are');
+    let askedAt = -Infinity;
     return createRemoteJWKSet(new URL(uri), {
-      [customFetch]: (url, { headers }) => fetchWithin(url, { headers }),
+      [customFetch]: async (url, { headers }) => {
+        // The library waits between answers, and not at all where there is none.
+        if (performance.now() - askedAt < againMs)
+          throw new Error('its keys were asked for half a minute ago at most, and not answered');
+        askedAt = performance.now();
+        return fetchWithin(url, { headers });
+      },
       cacheMaxAge: keptMs,
       cooldownDuration: againMs,
       timeoutDuration: patience(),
