@@ -79,7 +79,7 @@ export function createIdentityProviders(
   /** One deadline for all that one request asks of the provider, ahead of the request's own. */
   function fetchWithDeadline(): CustomFetch {
     const { http_client_timeout_seconds: seconds, request_timeout_ms: requestMs } = settings();
-    const deadlineMs = Math.min(seconds * 1000, requestMs * shareOfRequestTime);
+    const deadlineMs = Math.floor(Math.min(seconds * 1000, requestMs * shareOfRequestTime));
     const signal = AbortSignal.timeout(deadlineMs);
     return (url, { method, headers, body }) => guardedFetch(url, { method, headers, body, signal });
   }

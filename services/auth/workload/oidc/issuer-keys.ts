@@ -33,7 +33,9 @@ export function createIssuerKeys(guardedFetch: GuardedFetch, settings: () => Key
 
   /** Ahead of the request's own deadline, in milliseconds. */
   const patience = (): number =>
-    Math.min(settings().http_client_timeout_seconds * 1000, settings().request_timeout_ms * 0.4);
+    Math.floor(
+      Math.min(settings().http_client_timeout_seconds * 1000, settings().request_timeout_ms * 0.4),
+    );
 
   const fetchWithin: GuardedFetch = (url, init) =>
     guardedFetch(url, { ...init, signal: AbortSignal.timeout(patience()) });
