@@ -144,6 +144,8 @@ export const StoredRollout = StrictObject({
   started_by: StrictObject({
     type: Type.Enum(['user', 'service_account', 'service', 'operator', 'system']),
     id: Author,
+    /** The API key that they came with. */
+    key: Type.Optional(Uuid),
   }),
   created_by: Author,
   created_at: Timestamp,

@@ -237,10 +237,24 @@ test('is begun by a key of an administrator, and by no service account', async (
     const { answer } = await planned(stages, {}, by);
     expect([answer.status, answer.body.detail.code]).toEqual([403, code]);
   }
-  // The runner continues in the name of the person whose key it is.
+  // The runner continues in the name of the person whose key it is, as long as that is good.
   const { id } = await begun(stages, {}, writer);
   const ended = await until(id, ({ state }) => state !== 'running');
   expect([ended.state, ended.note]).toEqual(['completed', null]);
+  const leaked = good(
+    await platform.post('/auth/api-key', { name: 'leaked', scopes: ['platform:write'] }),
+  ).body;
+  let result = 'wait';
+  const gate = await gateAt((_n, response) => says(result)(0, response));
+  const gated = [first(webhook(gate)), { ...everybody, gate: [] }];
+  const late = await begun(gated, {}, new Client(platform.url, leaked.api_key));
+  good(await platform.delete(`/auth/api-keys/${leaked.id}`));
+  result = 'pass';
+  const held = await until(late.id, ({ state }) => state !== 'running');
+  expect([held.state, held.stage]).toEqual(['held', 0]);
+  expect(held.note).toMatch(/may no longer write/);
+  expect(await valueOf(other, late.key)).toBe(1);
+  good(await platform.post(`/config/rollouts/${late.id}/revert`, { reason: 'Enough' }));
 });
 
 test('compares the tenants that have it with the others', async () => {

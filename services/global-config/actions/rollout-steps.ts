@@ -276,10 +276,9 @@ type Followed =
   | Exclude<Following, { readonly step: 'none' }>
   | { readonly step: 'supersede'; readonly note: string };
 
-const startedBy = ({ caller: { type, id } }: Request): StoredRollout['started_by'] => ({
-  type,
-  id,
-});
+const startedBy = ({
+  caller: { type, id, api_key: key },
+}: Request): StoredRollout['started_by'] => ({ type, id, ...(key && { key: key.id }) });
 
 /** The next stage, or the end where there is none. */
 function forward(
