@@ -54,7 +54,8 @@ beforeAll(async () => {
     NATS_URL: nats.url,
     REDIS_URL: redis.url,
     BASE_URL: base,
-    REQUEST_TIMEOUT_MS: '60000',
+    // Shares of it are not whole milliseconds.
+    REQUEST_TIMEOUT_MS: '60001',
     WEBHOOK_ALLOW_HTTP: 'true',
     WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
     NETWORK_RATE_LIMIT_PER_MINUTE: '1000',
