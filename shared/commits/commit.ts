@@ -313,7 +313,7 @@ export function recordOf(
 }
 
 /** So many changes of all scopes are searched: more than are made while a lease lasts. */
-const newestChanges = 20_000;
+export const newestChanges = 20_000;
 
 /** What the scope $1 has dropped since a poll whose lease may still last; no settings. */
 const recent = `SELECT DISTINCT unnest(keys)

@@ -21,6 +21,7 @@ import {
   memberPassword,
   signIn,
   startStrata,
+  type Answer,
 } from '../support/strata.ts';
 
 const log = pino({ level: 'silent' });
@@ -197,6 +198,35 @@ test('whom a lost commit has shut out is out once its repetition is answered', a
     await lose('tenant_config.visits', end);
     expect((await end()).status).toBe(200);
     expect(await seen(visitor, risk)).toBe('tenant_mismatch');
+
+    // Where the repetition finds nothing to remove any more.
+    const removed = await member();
+    const another = await signIn(strata.url, `m${members}@lost.example`, memberPassword);
+    const { body: me } = await another.get('/auth/me');
+    const ownKey = await removed.client.post('/auth/api-key', {
+      name: 'k',
+      scopes: ['config:read'],
+    });
+    const accounts = `/tenants/${id}/service-accounts`;
+    const machine = await admin.post(accounts, { name: 'ci', roles: ['operator'] });
+    const keys = `${accounts}/${machine.body.id}/api-keys`;
+    const ofMachine = await admin.post(keys, { name: 'ci' });
+    const withKeyOf = ({ body }: Answer): Client => new Client(strata.url, body.api_key);
+    const removals = [
+      [removed.client, `/auth/api-keys/${ownKey.body.id}`, '"api_keys"', withKeyOf(ownKey)],
+      [admin, `${keys}/${ofMachine.body.id}`, '"api_keys"', withKeyOf(ofMachine)],
+      [removed.client, `/auth/sessions/${me.session_id}`, 'auth.sessions', another],
+      [admin, `/tenants/${id}/users/${removed.user_id}`, '"members"', removed.client],
+    ] as const;
+    const out: string[] = [];
+    for (const [by, path, of, whose] of removals) {
+      expect([path, await seen(whose, risk)]).toEqual([path, '200']);
+      await lose(of, () => by.delete(path));
+      expect([path, (await by.delete(path)).status]).toEqual([path, 404]);
+      out.push(await seen(whose, risk));
+    }
+    const invalid = 'auth_api_key_invalid';
+    expect(out).toEqual([invalid, invalid, 'auth_session_revoked', 'tenant_mismatch']);
   } finally {
     await strata.stop('SIGKILL');
     await proxy.stop();

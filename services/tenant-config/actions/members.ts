@@ -9,6 +9,7 @@ import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { memberKey } from '../../../shared/contracts/members.ts';
 import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
 import { requireQuota } from '../../../shared/commits/usage.ts';
+import { dropAgain } from '../../../shared/commits/removals.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
@@ -254,8 +255,9 @@ const listActions = (db: DataSource, settings: () => Settings) =>
         });
       // Also of whom an earlier request removed that ended before this.
       await request.call('auth.invitations.end', address);
-      if (!isMember) throw noSuchMember();
-      return null;
+      if (isMember) return null;
+      await dropAgain(db, request, memberScope(tenant_id), request.keys);
+      throw noSuchMember();
     },
   }) satisfies Handlers;
 

@@ -5,7 +5,13 @@
 import { IsNull, type DataSource, type EntityManager } from 'typeorm';
 import type { Caller } from '../../../../shared/access.ts';
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
-import { commitChange, readSnapshot, type EventDraft } from '../../../../shared/commits/commit.ts';
+import {
+  commitChange,
+  readSnapshot,
+  type EventDraft,
+  type Work,
+} from '../../../../shared/commits/commit.ts';
+import { removing } from '../../../../shared/commits/removals.ts';
 import { holderOf, shareOf, takeShares } from '../../../../shared/commits/shares.ts';
 import { apiKeyCacheKey } from '../../../../shared/contracts/auth-api-keys.ts';
 import { requireQuota } from '../../../../shared/commits/usage.ts';
@@ -161,7 +167,7 @@ export function apiKeyActions({
     },
 
     async 'auth.api-key.revoke'({ key_id: id }, request) {
-      await commitChange(db, request, authScope, async (manager) => {
+      const revoke: Work<void> = async (manager) => {
         const row = await lockOwnKey(manager, request.caller.id, id);
         requireGoodFor(request.caller.confined_to, row.tenant_id);
         await manager.delete(ApiKeyEntity, { id });
@@ -170,7 +176,10 @@ export function apiKeyActions({
           keys: request.keys,
           events: [eventAbout('auth.api_key_revoked', request.caller.id, row)],
         };
-      });
+      };
+      await removing(db, request, authScope, request.keys, () =>
+        commitChange(db, request, authScope, revoke),
+      );
       return null;
     },
 

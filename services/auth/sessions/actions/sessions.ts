@@ -6,6 +6,7 @@ import { IsNull, type EntityManager } from 'typeorm';
 import type { Caller } from '../../../../shared/access.ts';
 import type { Call, Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../../shared/commits/commit.ts';
+import { dropAgain } from '../../../../shared/commits/removals.ts';
 import { holderOf, shareOf, takeShares } from '../../../../shared/commits/shares.ts';
 import { sessionCacheKey } from '../../../../shared/contracts/auth.ts';
 import type { ResultOf } from '../../../../shared/contracts/index.ts';
@@ -151,7 +152,10 @@ export function sessionActions(parts: AuthParts) {
       const userId = request.caller.id;
       const open = { id, user_id: userId, revoked_at: IsNull() };
       const session = await db.manager.findOneBy(SessionEntity, open);
-      if (!session) throw new StrataError('not_found', 'You have no such session.');
+      if (!session) {
+        await dropAgain(db, request, authScope, [sessionCacheKey({ session_id: id })]);
+        throw new StrataError('not_found', 'You have no such session.');
+      }
       requireGoodFor(request.caller.confined_to, session.confined_to);
       const payload = { session_id: id };
       const event = identityEvent('auth.session_ended', userId, payload);
