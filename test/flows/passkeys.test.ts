@@ -305,6 +305,7 @@ describe('an assertion that the right key has signed', () => {
     ['for another RP id', () => ({ rpId: 'example.com' })],
     ['for another challenge', () => ({ challenge: randomBytes(32).toString('base64url') })],
     ['of a registration', () => ({ type: 'webauthn.create' })],
+    ['in a frame of another site', () => ({ crossOrigin: true })],
     ['without user verification', () => ({ flags: flags.present })],
     ['without anyone present', () => ({ flags: flags.verified })],
     ['from a key said to be synchronized', () => ({ flags: sound.flags | flags.backupEligible })],
@@ -533,7 +534,7 @@ describe('adding a passkey', () => {
   });
 
   interface MadeCredential {
-    readonly response: { readonly attestationObject: string };
+    readonly response: { readonly attestationObject: string; readonly clientDataJSON: string };
   }
   /** What a new device makes of these options. */
   async function make({ publicKey }: Ceremony, change: object = {}): Promise<MadeCredential> {
@@ -562,6 +563,21 @@ describe('adding a passkey', () => {
     const id = unknownId();
     const renamed = { ...(await make(begun)), id, rawId: id };
     expect(outcome(await finishAdding(mine, begun.id, renamed))).toEqual(refused);
+  });
+
+  test('takes none that was made in a frame of another site', async () => {
+    const mine = await signInAs('viewer');
+    const begun = await beginAdding(mine);
+    const { response, ...rest } = await make(begun);
+    const said = Buffer.from(response.clientDataJSON, 'base64url').toString();
+    const framed = said.replace('"crossOrigin":false', '"crossOrigin":true');
+    expect(framed).not.toBe(said);
+    const clientDataJSON = Buffer.from(framed).toString('base64url');
+    const answer = await finishAdding(mine, begun.id, {
+      ...rest,
+      response: { ...response, clientDataJSON },
+    });
+    expect(outcome(answer)).toEqual(refused);
   });
 
   test('takes no attestation of a form that it did not ask for', async () => {

@@ -146,8 +146,12 @@ export const flags = {
 } as const;
 
 const sha256 = (data: string | Buffer): Buffer => createHash('sha256').update(data).digest();
-const clientDataOf = (type: string, challenge: string, origin: string): Buffer =>
-  Buffer.from(JSON.stringify({ type, challenge, origin, crossOrigin: false }));
+const clientDataOf = (
+  type: string,
+  challenge: string,
+  origin: string,
+  crossOrigin = false,
+): Buffer => Buffer.from(JSON.stringify({ type, challenge, origin, crossOrigin }));
 export interface Assertion {
   readonly challenge: string;
   readonly origin: string;
@@ -158,6 +162,8 @@ export interface Assertion {
   readonly id: string;
   readonly userHandle: string;
   readonly key: KeyObject;
+  /** In a frame of another site, which not all browsers name. */
+  readonly crossOrigin?: boolean;
 }
 
 /** An assertion with a valid signature over whatever it says (Web Authentication, 6.3.3). */
@@ -171,8 +177,9 @@ export function assertion({
   id,
   userHandle,
   key,
+  crossOrigin,
 }: Assertion) {
-  const clientData = clientDataOf(type, challenge, origin);
+  const clientData = clientDataOf(type, challenge, origin, crossOrigin);
   const authenticatorData = Buffer.concat([sha256(rpId), Buffer.from([set]), Buffer.alloc(4)]);
   authenticatorData.writeUInt32BE(counter, 33);
   const signature = sign(

@@ -15,6 +15,7 @@ import {
   cose,
   COSEALG,
   decodeAttestationObject,
+  decodeClientDataJSON,
   decodeCredentialPublicKey,
 } from '@simplewebauthn/server/helpers';
 import type { Logger } from 'pino';
@@ -81,6 +82,15 @@ function requireConsistentKey(publicKey: Uint8Array<ArrayBuffer>): void {
 }
 
 /**
+ * Throws for a ceremony in a frame of another site, which leads the person (7.1 step 10, 7.2 step 14).
+ * The library compares the site alone, which not all browsers name, and only at sign-ins.
+ */
+function requireOwnWindow({ response }: AuthenticationResponseJSON | RegistrationResponseJSON) {
+  const { crossOrigin } = decodeClientDataJSON(response.clientDataJSON);
+  if (crossOrigin === true) throw new Error('a frame of another site');
+}
+
+/**
  * The library throws for everything that does not fit. Why is for the log; a client learns only
  * that it was refused.
  */
@@ -125,9 +135,14 @@ export function createRelyingParty(settings: () => Pick<Settings, 'frontend_orig
         publicKey: new Uint8Array(passkey.public_key),
         counter: 0,
       };
-      const result = await nullWhereRefused(log, () =>
-        verifyAuthenticationResponse({ response: assertion, ...expected(challenge), credential }),
-      );
+      const result = await nullWhereRefused(log, () => {
+        requireOwnWindow(assertion);
+        return verifyAuthenticationResponse({
+          response: assertion,
+          ...expected(challenge),
+          credential,
+        });
+      });
       if (!result?.verified) return null;
       const { newCounter, credentialBackedUp, credentialDeviceType } = result.authenticationInfo;
       // Eligibility is fixed when a credential is made (6.1.3): another one says that this is
@@ -154,6 +169,7 @@ export function createRelyingParty(settings: () => Pick<Settings, 'frontend_orig
     async verifyRegistration(credential: RegistrationResponseJSON, challenge: string, log: Logger) {
       const result = await nullWhereRefused(log, async () => {
         requireSupportedAttestation(credential);
+        requireOwnWindow(credential);
         const verified = await verifyRegistrationResponse({
           response: credential,
           ...expected(challenge),
