@@ -65,6 +65,16 @@ export async function tryTakeShare(
   return row?.taken ?? null;
 }
 
+/** Gives one back that came to nothing. */
+export const giveBackShare = (
+  db: DataSource,
+  { what, holder }: Pick<Share, 'what' | 'holder'>,
+): Promise<unknown> =>
+  db.query('UPDATE strata.shares SET taken = taken - 1 WHERE what = $1 AND holder = $2', [
+    what,
+    holder,
+  ]);
+
 /**
  * Shares that nothing is left of until their window ends: whoever asks on and on is refused from
  * memory, and does not keep the database from others. A limit that was raised is another key.

@@ -21,12 +21,18 @@ let mailServer: MailServer;
 let strata: Running;
 /** To whose addresses the mail server takes no mail yet, with what lets it. */
 const held = new Map<string, () => void>();
+/** Which it refuses for now, with how often it did. */
+const refused = new Map<string, number>();
 let platform: Client;
 beforeAll(async () => {
   database = await strataDatabase();
   mailServer = await startMailServer({
     onRcptTo({ address }, _session, done) {
-      if (held.has(address)) held.set(address, done);
+      const times = refused.get(address);
+      if (times !== undefined) {
+        refused.set(address, times + 1);
+        done(Object.assign(new Error('later'), { responseCode: 450 }));
+      } else if (held.has(address)) held.set(address, done);
       else done();
     },
   });
@@ -160,3 +166,39 @@ test('mails to an address that the server is slow to take one for hold up no oth
   for (const { emails } of [slow, other])
     expect(await noticesTo(emails.tenant_admin!, 'tenant.member_updated')).toHaveLength(1);
 });
+
+test('what the server refuses for longer than three attempts take is sent later, and to no one twice', async () => {
+  const tenant = await createTenant(strata.url, platform, 'Refused');
+  const second = 'second@refused.example';
+  await addMember(tenant.admin, tenant.id, { email: second, roles: ['tenant_admin'] });
+  const noted = () => database.query('SELECT FROM audit.mail_notices');
+  await eventually(async () => expect(await noted()).toHaveLength(0));
+  const away = tenant.emails.tenant_admin!;
+  refused.set(away, 0);
+  const { body } = await tenant.admin.get(`/tenants/${tenant.id}/users`);
+  const { user_id: viewer } = body.items.find(
+    ({ email }: { email: string }) => email === tenant.emails.viewer,
+  );
+  const { status } = await tenant.admin.patch(`/tenants/${tenant.id}/users/${viewer}`, {
+    groups: ['refused'],
+  });
+  expect(status).toBe(200);
+  const isDue = () => database.query('UPDATE audit.mail_notices SET due_at = now()');
+  await eventually(async () => expect(refused.get(away)).toBe(3), 60_000);
+  // Tried again: the one who has it gets it no second time.
+  await eventually(async () => {
+    await isDue();
+    expect(refused.get(away)).toBeGreaterThan(3);
+  }, 60_000);
+  refused.delete(away);
+  await eventually(async () => {
+    await isDue();
+    expect(await noted()).toHaveLength(0);
+  }, 60_000);
+  for (const address of [away, second])
+    expect(
+      (await noticesTo(address, 'tenant.member_updated')).filter((text) =>
+        text.includes(`about ${viewer}`),
+      ),
+    ).toHaveLength(1);
+}, 120_000);

@@ -28,30 +28,35 @@ export function createDeferredMail(mailer: Mailer) {
     return true;
   }
 
-  async function sendWithRetries(mail: Mail, log: Logger): Promise<void> {
+  /** Resolves to false where the same mail may be sent later. */
+  async function sendWithRetries(mail: Mail, log: Logger): Promise<boolean> {
     for (let attempt = 0; ; attempt += 1) {
       try {
         await mailer.send(mail);
-        return;
+        return true;
       } catch (error) {
         const tryAgain = await waitForRetry(error, attempt);
         if (tryAgain) continue;
         log.error({ err: error, subject: mail.subject }, 'a mail was not sent');
-        return;
+        return !(error instanceof MailError && error.retry);
       }
     }
   }
 
-  async function sent(mail: Mail, log: Logger): Promise<void> {
-    const work = deferred.begin(() => sendWithRetries(mail, log));
+  async function sent(mail: Mail, log: Logger): Promise<boolean> {
+    let isSettled = false;
+    const work = deferred.begin(async () => {
+      isSettled = await sendWithRetries(mail, log);
+    });
     if (!work) log.error({ subject: mail.subject }, 'a mail was not sent: too many wait');
     await work;
+    return isSettled;
   }
 
   return {
     /** Returns at once; a mail that could not be sent is logged. */
     send: (mail: Mail, log: Logger) => void sent(mail, log),
-    /** The same, and resolves once it was sent, or could not be. */
+    /** The same; resolves, once it was sent or could not be, to false where it may be sent later. */
     sent,
     /** Ends the waits between retries, and resolves once nothing is being sent any more. */
     async stop(): Promise<void> {

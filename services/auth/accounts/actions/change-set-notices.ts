@@ -125,7 +125,7 @@ export function changeSetNoticeActions(parts: AuthParts) {
         const recipients = all.filter(({ id }) => id !== event.actor.id);
         const mailTo = (address: string, isLast: boolean): Mail =>
           changeSetNoticeMail(settings(), address, event, { step, isLast });
-        mails.push({ recipients, mailTo });
+        mails.push({ event, recipients, mailTo });
       }
       await mailEach(parts, 'change set notice', mails, log);
       return null;

@@ -10,8 +10,9 @@ import type { Logger } from 'pino';
 import { In, IsNull, type DataSource } from 'typeorm';
 import { Semaphore } from '../../../../shared/concurrency/semaphore.ts';
 import type { Call, Handlers } from '../../../../shared/contract-runtime/request.ts';
-import { holderOf, tryTakeShare } from '../../../../shared/commits/shares.ts';
+import { giveBackShare, holderOf, tryTakeShare } from '../../../../shared/commits/shares.ts';
 import type { AuditEventFacts } from '../../../../shared/commits/commit.ts';
+import { StrataError } from '../../../../shared/errors.ts';
 import type { Mail } from '../../../../shared/mail/mailer.ts';
 import { isUuid } from '../../../../shared/schema/uuid.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
@@ -19,6 +20,7 @@ import { mailOf } from '../../mail/paragraphs.ts';
 import type { AuthParts } from '../../parts.ts';
 import { addressOf } from '../rules/accounts.ts';
 import { UserEntity, type UserRow } from '../../schema.ts';
+import { noteNotified, notifiedOf } from '../../stores/notified.ts';
 
 /** In the last mail that somebody gets in an hour. */
 export const lastOfHour = ['Further changes of this hour are in the audit, and are not mailed.'];
@@ -78,15 +80,25 @@ export async function administratorsOf(
  */
 const mostAtOnce = 10;
 
+/**
+ * So long a call begins mails, to end before it times out (shared/contracts/auth.ts): what is left is
+ * sent by the next.
+ */
+const beginsForMs = 300_000;
+/** What cannot be sent for so long after the event is left unsent. */
+const usefulSeconds = 86_400;
+
 /** Who is told of an event, and by which mail. */
 export interface EventMail {
+  readonly event: Pick<AuditEventFacts, 'id' | 'occurred_at'>;
   readonly recipients: readonly Recipient[];
   readonly mailTo: (address: string, isLast: boolean) => Mail;
 }
 
 /**
  * Mails each of these people, in order, who are told in the last mail of an hour that it is that.
- * Whoever has had as many as there are in one gets none.
+ * Whoever has had as many as there are in one gets none. Throws where mails are to be sent by a
+ * later call, which passes over those who got theirs.
  */
 export async function mailEach(
   { db, deferredMail }: Pick<AuthParts, 'db' | 'deferredMail'>,
@@ -95,17 +107,47 @@ export async function mailEach(
   log: Logger,
 ): Promise<void> {
   const turns = new Semaphore(mostAtOnce);
-  const mailOne = async ({ id, email }: Recipient, { mailTo }: EventMail): Promise<void> => {
-    const holder = holderOf({ type: 'user', id });
-    const taken = await tryTakeShare(db, { what, holder, most: mostPerHour, seconds: 3600 });
-    if (taken !== null) await deferredMail.sent(mailTo(email, taken === mostPerHour), log);
+  const until = performance.now() + beginsForMs;
+  const noticeOf = ({ event }: EventMail): string => `${what} ${event.id}`;
+  const notified = await notifiedOf(db, mails.map(noticeOf));
+  /** Resolves to whether it is settled. */
+  const mailOne = async (
+    { id, email }: Recipient,
+    { mailTo }: Pick<EventMail, 'mailTo'>,
+  ): Promise<boolean> => {
+    if (performance.now() > until) return false;
+    const share = {
+      what,
+      holder: holderOf({ type: 'user', id }),
+      most: mostPerHour,
+      seconds: 3600,
+    } as const;
+    const taken = await tryTakeShare(db, share);
+    if (taken === null) return true;
+    const isSettled = await deferredMail.sent(mailTo(email, taken === mostPerHour), log);
+    if (!isSettled) await giveBackShare(db, share);
+    return isSettled;
   };
-  const sending = mails.flatMap((mail) => {
+  /** Resolves to whether nobody is left. */
+  const mailAll = async (mail: EventMail): Promise<boolean> => {
     const people = new Map(mail.recipients.map((person) => [person.id, person]));
-    return [...people.values()].map((person) => turns.run(() => mailOne(person, mail)));
-  });
-  await Promise.all(sending);
+    const before = notified.get(noticeOf(mail)) ?? [];
+    for (const id of before) people.delete(id);
+    const settled = await Promise.all(
+      [...people.values()].map((person) => turns.run(() => mailOne(person, mail))),
+    );
+    if (!settled.includes(false) || isPast(mail.event)) return true;
+    const now = [...people.keys()].filter((_id, nth) => settled[nth]);
+    await noteNotified(db, noticeOf(mail), [...before, ...now], usefulSeconds);
+    return false;
+  };
+  const done = await Promise.all(mails.map(mailAll));
+  if (done.includes(false))
+    throw new StrataError('service_unavailable', 'Some of the mails are still to be sent.');
 }
+
+const isPast = ({ occurred_at: at }: EventMail['event']): boolean =>
+  Date.now() - Date.parse(at) > usefulSeconds * 1000;
 
 export function powerNoticeActions(parts: AuthParts) {
   const { db, settings } = parts;
@@ -134,7 +176,7 @@ export function powerNoticeActions(parts: AuthParts) {
         const by = accounts.get(actor.id)?.email ?? `${actor.type} ${actor.id}`;
         const mailTo = (address: string, isLast: boolean): Mail =>
           powerNoticeMail(address, event, { by, isLast, frontendOrigin });
-        mails.push({ recipients, mailTo });
+        mails.push({ event, recipients, mailTo });
       }
       await mailEach(parts, 'power notice', mails, log);
       return null;
