@@ -446,15 +446,16 @@ export const authContracts = {
   }),
   'auth.power-notices.send': internal({
     summary: 'Tell those concerned by mail what was changed in who may do what',
-    // Answered once the mails are sent, after which nobody sends them again.
-    minTimeoutMs: 100_000,
+    // Answered once the mails are sent, after which nobody sends them again: those that are begun
+    // within five minutes (power-notices.ts), each of which has three attempts of a minute.
+    minTimeoutMs: 1_200_000,
     changesNothing: true,
     body: Type.Array(AuditFacts),
   }),
   'auth.change-set-notices.send': internal({
     summary: 'Tell those who wait for a change set by mail what has become of it',
-    // Answered once the mails are sent, after which nobody sends them again.
-    minTimeoutMs: 100_000,
+    // As above.
+    minTimeoutMs: 1_200_000,
     changesNothing: true,
     body: Type.Array(AuditFacts),
   }),

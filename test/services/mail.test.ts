@@ -1,5 +1,5 @@
 /** Mail against a real mail server. */
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, connect, type AddressInfo, type Socket } from 'node:net';
 import { once } from 'node:events';
@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import PostalMime from 'postal-mime';
+import { startMailing } from '../../services/audit/worker/mailing.ts';
 import { changeSetNoticeActions } from '../../services/auth/accounts/actions/change-set-notices.ts';
 import type { AuthParts } from '../../services/auth/parts.ts';
 import { createDeferredMail } from '../../services/auth/mail/deferred-mail.ts';
@@ -541,13 +542,17 @@ test('notices to more people than mails may wait are all sent, and leave room fo
     close() {},
   };
   const deferredMail = createDeferredMail(mailer);
-  const db = { query: async () => [{ taken: 1 }] };
+  const db = {
+    query: async (statement: string) => (statement.startsWith('INSERT') ? [{ taken: 1 }] : []),
+  };
   const parts = { db, deferredMail, settings: () => loadSettings({}) } as unknown as AuthParts;
   const members = Array.from({ length: 1500 }, (_each, nth) => ({
     user_id: `u${nth}`,
     email: `u${nth}@example.com`,
   }));
   const event = {
+    id: 'e',
+    occurred_at: new Date().toISOString(),
     action: 'changeset.submitted',
     tenant_id: 't',
     target: 'c',
@@ -567,4 +572,32 @@ test('notices to more people than mails may wait are all sent, and leave room fo
   expect(sent.length).toBeLessThan(1000);
   await sending;
   expect([new Set(sent).size, lines]).toEqual([1501, []]);
+});
+
+test('notices that take longer than a claim lasts are claimed by nobody else meanwhile', async () => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'performance'] });
+  cleanups.push(() => jest.useRealTimers());
+  const claimed = [{ event_id: 'e', tenant_id: 't' }];
+  const renewed: unknown[] = [];
+  const db = {
+    async query(statement: string, parameters: unknown[]) {
+      if (statement.startsWith('WITH')) return claimed.splice(0);
+      if (statement.startsWith('UPDATE')) renewed.push(...parameters);
+      return [];
+    },
+    manager: {
+      find: async () => [
+        { id: 'e', tenant_id: 't', action: 'changeset.submitted', occurred_at: new Date() },
+      ],
+    },
+  };
+  let answer = (): void => {};
+  const call = () => new Promise<void>((resolve) => (answer = resolve));
+  const loop = startMailing({ db, call, log: pino({ level: 'silent' }) } as never);
+  await jest.advanceTimersByTimeAsync(100_000);
+  expect(renewed).toEqual([['e'], ['e'], ['e']]);
+  answer();
+  await jest.advanceTimersByTimeAsync(100_000);
+  expect(renewed).toHaveLength(3);
+  await loop.stop();
 });

@@ -10,7 +10,7 @@ import { EventEntity, eventFrom } from '../schema.ts';
 const mostAtOnce = { ofTenant: 20, ofAll: 100 } as const;
 /** Of those that wait longest so many are looked at. */
 const mostLookedAt = 1000;
-/** Longer than the attempts of a mail take: another node tries again what a dead one claimed. */
+/** Another node tries again what a dead one claimed, and any what could not be sent. */
 const claimSeconds = 120;
 
 /** Whether the event is of something powerful: `commit.ts` says so in its payload. */
@@ -84,6 +84,14 @@ export async function claimMails(
     events: found.filter((event) => event.tenant_id === tenantId).map(eventFrom),
   }));
 }
+
+/** Of those that are on their way still. */
+export const renewMails = (db: DataSource, ids: DueMails['ids']): Promise<unknown> =>
+  db.query(
+    `UPDATE audit.mail_notices SET due_at = clock_timestamp() + interval '${claimSeconds} seconds'
+     WHERE event_id = ANY ($1)`,
+    [ids],
+  );
 
 export const removeMails = (db: DataSource, ids: DueMails['ids']): Promise<unknown> =>
   db.query('DELETE FROM audit.mail_notices WHERE event_id = ANY ($1)', [ids]);

@@ -14,6 +14,7 @@ import {
   hasPower,
   isOfChangeSet,
   removeMails,
+  renewMails,
   type DueMails,
 } from '../stores/mail-notices.ts';
 
@@ -23,15 +24,27 @@ const pollMs = 10_000;
 /** Of which mails are on their way; more of others wait. */
 const mostTenants = 50;
 
+/** Often enough that a claim, which lasts 120 s, survives two failed renewals. */
+const renewMs = 30_000;
+
 /** How long a shutdown waits for mails on their way. */
 const drainMs = 10_000;
 
 export function startMailing({ db, log, call }: LoopOptions): BackgroundLoop {
   const sending = new Map<DueMails['tenantId'], Promise<void>>();
 
+  async function renew(ids: DueMails['ids']): Promise<void> {
+    try {
+      await renewMails(db, ids);
+    } catch (error) {
+      log.warn({ err: error }, 'claims of mails cannot be renewed');
+    }
+  }
+
   async function send({ tenantId, ids, events }: DueMails): Promise<void> {
     const powerful = events.filter(hasPower);
     const changeSets = events.filter(isOfChangeSet);
+    const renewing = setInterval(() => void renew(ids), renewMs).unref();
     try {
       await Promise.all([
         powerful.length > 0 && call('auth.power-notices.send', { body: powerful }),
@@ -44,6 +57,7 @@ export function startMailing({ db, log, call }: LoopOptions): BackgroundLoop {
         'mails about powerful changes and change sets are not sent; it is tried again in two minutes',
       );
     }
+    clearInterval(renewing);
     sending.delete(tenantId);
     loop.wake();
   }
