@@ -837,3 +837,35 @@ test('one is not fired by members that were looked up before its node stood stil
     await escalating.stop();
   }
 });
+
+test('one that cannot be fired is not tried, nor logged, with each look', async () => {
+  const id = await queue([]);
+  await db.query(`UPDATE notifier.approvals SET escalates_at = now() WHERE id = $1`, [id]);
+  await db.query(
+    'UPDATE strata.feed_state SET cluster = strata.cluster(), started = pg_postmaster_start_time()',
+  );
+  let looks = 0;
+  const counting = Object.create(db, {
+    query: {
+      async value(...asked: Parameters<typeof db.query>) {
+        looks += 1;
+        return db.query(...asked);
+      },
+    },
+  }) as typeof db;
+  const lines: string[] = [];
+  const escalating = startEscalating({
+    db: counting,
+    log: pino({}, { write: (line) => void lines.push(JSON.parse(line).msg) }),
+    vault: { openIfKept: () => undefined },
+    onQueued: () => undefined,
+    onChanged: () => undefined,
+    call: (async () => ({ groups: {}, admins: [], groups_with_deciders: [] })) as never,
+  });
+  try {
+    await eventually(async () => expect(looks).toBeGreaterThan(4));
+  } finally {
+    await escalating.stop();
+  }
+  expect(lines).toEqual(['an approval cannot be escalated; it is tried again']);
+});

@@ -11,6 +11,7 @@ import {
 import { recordEvents } from '../../../shared/commits/commit.ts';
 import type { LoopOptions } from '../../../shared/contract-runtime/service.ts';
 import type { ApprovalState, NoticeType } from '../../../shared/contracts/notifier.ts';
+import { isDatabaseOutage } from '../../../shared/database/failures.ts';
 import { groupAt } from '../rules/approval.ts';
 import { isTooOld } from '../rules/automation.ts';
 import { destinationsOf, distinct } from '../channels/destinations.ts';
@@ -31,6 +32,11 @@ import { cancelUnsent, queueForSomebody } from '../stores/notices.ts';
 import { ownFacts } from '../stores/own-events.ts';
 
 const pollMs = 1000;
+/**
+ * One that cannot be fired is tried again after this time, such as by a node that has its key: it
+ * neither fills the log nor takes the time of others.
+ */
+const failedMs = 30_000;
 
 export interface EscalationOptions extends LoopOptions {
   readonly vault: Pick<FrozenConfigVault, 'openIfKept'>;
@@ -55,6 +61,13 @@ const endStateOf = {
 /** Stopped, it ends after the approval that is being fired. */
 export function startEscalating(options: EscalationOptions): BackgroundLoop {
   const { db, log, onQueued, onChanged } = options;
+  /** By their ids, when those that could not be fired are tried again, by performance.now(). */
+  const later = new Map<string, number>();
+
+  function triedLately(): string[] {
+    for (const [id, until] of later) if (until <= performance.now()) later.delete(id);
+    return [...later.keys()];
+  }
 
   /**
    * False where another node has it, it is due no more, or this node stood still since it looked who
@@ -82,8 +95,9 @@ export function startEscalating(options: EscalationOptions): BackgroundLoop {
     } catch (error) {
       log.error(
         { err: error, approval_id: due.id },
-        'an approval cannot be escalated; it is tried again every second',
+        'an approval cannot be escalated; it is tried again',
       );
+      if (!isDatabaseOutage(error)) later.set(due.id, performance.now() + failedMs);
       return false;
     }
   }
@@ -94,7 +108,7 @@ export function startEscalating(options: EscalationOptions): BackgroundLoop {
    * before the next of the same tenant.
    */
   async function fireDue(stopping: AbortSignal): Promise<number> {
-    const left: string[] = [];
+    const left = triedLately();
     const lookup = memberLookup(options);
     let served: string[] = [];
     for (;;) {
