@@ -7,7 +7,10 @@ import { weekdays } from '../contracts/weekdays.ts';
 import { isDate } from '../schema/moment.ts';
 import { dayMs, instantOfWall, wallAt, type WallTime } from './wall-clock.ts';
 
-/** What a moment is to a window: within it or not, and until when; null where that never changes. */
+/**
+ * What a moment is to a window: within it or not, and until when. Null where that never changes; within
+ * windows, where it does not for `longestMs`.
+ */
 export interface Stretch {
   readonly isWithin: boolean;
   readonly until: number | null;
@@ -56,7 +59,7 @@ export interface Span {
 }
 
 /** Windows that follow each other for longer have no end. */
-const longestMs = 2 * 366 * dayMs;
+export const longestMs = 2 * 366 * dayMs;
 /** Windows that follow each other are looked at so often again: each look costs up to 0.1 ms. */
 const mostLooks = 200;
 

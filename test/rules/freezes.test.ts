@@ -293,6 +293,20 @@ describe('a freeze', () => {
     }));
     expect(frozen({ during }, '2026-07-01T00:30:00Z')).toEqual(['2026-07-05T04:00:00.000Z']);
   });
+  test('of windows without an end for two years is looked at again after them', () => {
+    const during = ['2026', '2028', '2030'].map((year) => ({
+      from: `${year}-01-01T00:00`,
+      until: `${Number(year) + 2}-01-01T00:00`,
+      timezone: 'UTC',
+    }));
+    const [freeze, only]: [Freeze, Freeze] = [{ during }, { during, only_within: true }];
+    for (const moment of ['2026-07-06T23:00:00Z', '2028-07-06T23:00:00Z']) {
+      expect(frozen(freeze, moment)).toEqual([null]);
+      expect(frozen(only, moment)).toEqual([]);
+    }
+    expect(frozen(freeze, '2032-01-01T00:00:00Z')).toEqual([]);
+    expect(frozen(only, '2032-01-01T00:00:00Z')).toEqual([null]);
+  });
   test('of only times that are over holds for good', () => {
     const over: FreezeWindow = {
       from: '2026-01-01T00:00',
