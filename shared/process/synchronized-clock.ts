@@ -21,8 +21,8 @@ let ownDifference: number | undefined;
 /** Since when the database's clock has been another one, by performance.now(). */
 let jumpedAt: number | undefined;
 
-/** In milliseconds since 1970. */
-export const synchronizedNow = (): number => Date.now() + aheadMs;
+/** In whole milliseconds since 1970, which calendars need: the database counts parts of them. */
+export const synchronizedNow = (): number => Math.floor(Date.now() + aheadMs);
 
 /**
  * The database said that it was `at`, between `asked` and `answered` by this node's clock, which is
