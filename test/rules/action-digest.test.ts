@@ -59,6 +59,7 @@ test.each([
   ['a password', { db: { password: 'x' } }, ['/parameters/db/password']],
   ['in a list', { all: [{ API_KEY: 'x' }] }, ['/parameters/all/0/API_KEY']],
   ['a passphrase', { passphrase: 'x' }, ['/parameters/passphrase']],
+  ['an abbreviation', { DB_PWD: 'x' }, ['/parameters/DB_PWD']],
   ['in two words', { 'Private Key': 'x' }, ['/parameters/Private Key']],
   ['too large', { text: 'x'.repeat(32 * 1024) }, ['/parameters']],
   ['nothing wrong', { text: 'x'.repeat(32_000), tokens: undefined }, ['/parameters/tokens']],

@@ -34,7 +34,7 @@ export const digestOf = (action: ExactAction): string =>
 const largestPart = 32 * 1024;
 /** People are shown all of it, and the audit and history of approvals keep it. */
 const secretName =
-  /pass(?:w|phrase)|secret|token|credential|(?:api|private)[-_ ]?key|authorization|cookie/i;
+  /pass(?:w|phrase)|pwd|secret|token|credential|(?:api|private)[-_ ]?key|authorization|cookie/i;
 
 /** What must not be shown, or is too large to be shown. */
 export const partProblems = (parts: Readonly<Record<string, unknown>>): Problem[] =>
