@@ -4,8 +4,7 @@
  * where something failed, with 2 where `plan` or `diff` found differences, with 3 where `decide` or
  * an approval says no.
  */
-import { readFileSync, realpathSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import manifest from '../../client/package.json' with { type: 'json' };
 import { Misused } from '../command.ts';
 import { candidatesFor } from '../completion.ts';
 import { helpAsked, helpOn } from '../help.ts';
@@ -34,7 +33,7 @@ async function main(given: readonly string[], signal: AbortSignal): Promise<numb
   const words = commandFirst(given.map((word) => (word === '-h' ? '--help' : word)));
   const [first] = words;
   if (first === '--version') {
-    print(version());
+    print(manifest.version);
     return 0;
   }
   // Options have values, which name no command.
@@ -92,11 +91,6 @@ function isOption(word: string, index: number, words: readonly string[]): boolea
 
 const isUnfinished = (entered: readonly string[]): boolean =>
   entered.length > 0 && takesValue(entered.at(-1)) && !takesValue(entered.at(-2));
-
-function version(): string {
-  const manifest = join(dirname(realpathSync(process.argv[1]!)), '../../client/package.json');
-  return (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version;
-}
 
 /** A failure in one line: what, where, and what to do. */
 function describe(error: unknown): string {

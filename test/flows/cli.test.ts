@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import {
@@ -260,6 +260,14 @@ describe('what goes wrong', () => {
     });
     const asked = await cli.run(['--url', strata.url, '--help']);
     expect(asked).toMatchObject({ code: 0, err: '' });
+  });
+
+  test('the version is said wherever the package is', () => {
+    const elsewhere = join(cli.folder, 'renamed/dist');
+    cpSync(join(installed.path, 'dist'), elsewhere, { recursive: true });
+    const said = execFileSync(process.execPath, [join(elsewhere, 'strata.cjs'), '--version']);
+    const manifest = readFileSync(join(installed.path, 'package.json'), 'utf8');
+    expect(String(said).trim()).toBe((JSON.parse(manifest) as { version: string }).version);
   });
 
   test('a key that is none, and one that is refused, is not shown', async () => {
