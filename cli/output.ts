@@ -21,6 +21,17 @@ const escaped = (character: string): string =>
     .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
     .join('');
 
+/** Whether the system refused a file or folder. */
+export const isOfFile = (error: unknown): error is NodeJS.ErrnoException =>
+  error instanceof Error && 'syscall' in error && 'path' in error;
+
+/** What the system says of a file, without its code and call: `x.yaml: permission denied`. */
+export function fileProblem(error: unknown): string {
+  const { message } = error as Error;
+  if (!isOfFile(error)) return message;
+  return `${error.path}: ${message.replace(/^\w+: (.*?), .*$/s, '$1')}`;
+}
+
 /** Escapes are part of JSON, so that what is printed still has the same value. */
 export const json = (value: unknown): string => printable(JSON.stringify(value, null, 2));
 /** JSON in a line. */

@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import type { Flag, Flags } from '../command.ts';
+import { fileProblem } from '../output.ts';
 import { Failed } from '../session.ts';
 import { textOf } from '../typed.ts';
 import { SignIns } from './sign-ins.ts';
@@ -70,10 +71,7 @@ function textIn(file: string): string {
   try {
     return readFileSync(file === '-' ? 0 : file, 'utf8');
   } catch (error) {
-    throw new Failed(
-      'unreadable',
-      `the file of the API key is not read: ${(error as Error).message}`,
-    );
+    throw new Failed('unreadable', `the file of the API key is not read: ${fileProblem(error)}`);
   }
 }
 

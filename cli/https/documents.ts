@@ -9,6 +9,7 @@ import { Alias, parseDocument, stringify, visit } from 'yaml';
 import { isObject } from '../../shared/schema/json-pointer.ts';
 import { resources } from '../commands/config-commands.ts';
 import { allItems } from '../pages.ts';
+import { fileProblem } from '../output.ts';
 import { Failed } from '../session.ts';
 import { platformWord } from '../typed.ts';
 import { contractOf, type ActionName } from '../../shared/contracts/index.ts';
@@ -146,7 +147,7 @@ function filesIn(folder: string, below: readonly string[] = []): string[] {
   try {
     names = readdirSync(path);
   } catch (error) {
-    throw new Failed('unreadable', `the folder is not read: ${(error as Error).message}`);
+    throw new Failed('unreadable', `the folder is not read: ${fileProblem(error)}`);
   }
   return names.sort().flatMap((name) => {
     const parts = [...below, name];

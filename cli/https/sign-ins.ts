@@ -18,6 +18,7 @@ import {
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { fileProblem } from '../output.ts';
 import { Failed } from '../session.ts';
 
 /** A session, which is renewed by its refresh token, or an API key. */
@@ -101,7 +102,7 @@ export class SignIns {
       descriptor = openSync(this.#file, 'r');
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { sign_ins: {} };
-      throw new Failed('unreadable', `the sign-ins are not read: ${(error as Error).message}`);
+      throw new Failed('unreadable', `the sign-ins are not read: ${fileProblem(error)}`);
     }
     try {
       const { mode } = fstatSync(descriptor);

@@ -9,7 +9,7 @@ import { Misused } from '../command.ts';
 import { candidatesFor } from '../completion.ts';
 import { helpAsked, helpOn } from '../help.ts';
 import { execute, parse, splitFlags } from '../interpreter.ts';
-import { printableLine } from '../output.ts';
+import { fileProblem, isOfFile, printableLine } from '../output.ts';
 import { Failed, interrupted } from '../session.ts';
 import { openStdout } from '../stdout.ts';
 import { askingWord, isPlainWord } from './completion-command.ts';
@@ -94,7 +94,7 @@ const isUnfinished = (entered: readonly string[]): boolean =>
 
 /** A failure in one line: what, where, and what to do. */
 function describe(error: unknown): string {
-  if (!(error instanceof Failed)) return (error as Error).message.replaceAll('\n', '; ');
+  if (!(error instanceof Failed)) return fileProblem(error).replaceAll('\n', '; ');
   const places = error.problems.map(({ path, message }) => `${path || '/'} ${message}`);
   const hint = hints.get(error.code);
   return [
@@ -121,7 +121,7 @@ main(process.argv.slice(2), interruption.signal)
     const isInterrupted = interruption.signal.aborted;
     if (isInterrupted && !(error instanceof Failed && error.code === interrupted))
       return interruptedBySignal;
-    const isOurs = error instanceof Misused || error instanceof Failed;
+    const isOurs = error instanceof Misused || error instanceof Failed || isOfFile(error);
     complain(isOurs ? describe(error) : `it went wrong: ${describe(error)}`);
     return isInterrupted ? interruptedBySignal : failed;
   })

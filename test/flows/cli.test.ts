@@ -241,6 +241,11 @@ describe('what goes wrong', () => {
     [['config', 'get', 'risk', '--url', 'https://u:canary@strata.example'], /^strata: bad_url: /],
     [['config', 'get', 'risk', '--url', 'http://127.0.0.1:9'], /^strata: unreachable: .*--url/],
     [['config', 'get', 'risk', '--api-key-file', '/nowhere'], /^strata: unreadable: /],
+    [
+      ['config', 'diff', 'no-folder'],
+      /^strata: unreadable: the folder is not read: no-folder: no such file or directory\n$/,
+    ],
+    [['audit', 'verify', '--file', 'no-file'], /^strata: no-file: no such file or directory\n$/],
   ];
   test('ends with 1 and is said in one line', async () => {
     const all = await Promise.all(
