@@ -65,7 +65,7 @@ export function httpSession(
   }
 
   async function renewed(url: string, used: string | undefined): Promise<string> {
-    return credentials.signIns.exclusively(async () => {
+    return credentials.signIns.exclusively(signal, async () => {
       const signIn = credentials.signIns.of(url);
       if (signIn?.kind !== 'session') throw notSignedIn(url);
       // Another process may have renewed it in the meantime.

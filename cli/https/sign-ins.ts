@@ -81,13 +81,13 @@ export class SignIns {
   }
 
   /** While it runs no other process of ours does: a refresh token is good for one use. */
-  async exclusively<T>(work: () => Promise<T>): Promise<T> {
+  async exclusively<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     const lock = `${this.#file}.lock`;
     while (!locked(lock)) {
       const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
       if (age > leftOverMs) rmSync(lock, { recursive: true, force: true });
-      await delay(lockStepMs);
+      await delay(lockStepMs, undefined, { signal });
     }
     try {
       return await work();

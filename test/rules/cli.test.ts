@@ -370,6 +370,17 @@ describe('where a key goes', () => {
     expect(keyOf('key\n', 'X')).toBe('key');
   });
 
+  test('whoever waits for another renewal of a sign-in stops with Ctrl-C', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'strata-sign-ins-'));
+    mkdirSync(join(folder, 'strata/sign-ins.json.lock'), { recursive: true });
+    const { signIns } = credentialsOf({}, { XDG_CONFIG_HOME: folder });
+    const interruption = new AbortController();
+    const waiting = signIns.exclusively(interruption.signal, async () => 'renewed');
+    interruption.abort();
+    await expect(waiting).rejects.toThrow('aborted');
+    rmSync(folder, { recursive: true });
+  });
+
   test('a key is not sent to where somebody once signed in', () => {
     const environment = { STRATA_API_KEY: 'key', XDG_CONFIG_HOME: '/nowhere' };
     const credentials = credentialsOf({}, environment);
