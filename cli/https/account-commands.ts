@@ -32,6 +32,7 @@ const login: Command<HttpSession> = {
     const email = textOf(flags.email);
     if ((email === undefined) === (flags['with-key'] !== true))
       throw new Misused('either --email <address> or --with-key is needed');
+    signIns.requireFolder();
     if (email === undefined) {
       const key = keyOf(await askSecret('API key: '), 'what was typed');
       const identity = await identityOf(session, key);

@@ -4,7 +4,10 @@
  */
 import { randomUUID } from 'node:crypto';
 import {
+  accessSync,
   closeSync,
+  constants,
+  existsSync,
   mkdirSync,
   openSync,
   fstatSync,
@@ -16,7 +19,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { homedir } from 'node:os';
-import { isAbsolute, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileProblem } from '../output.ts';
 import { Failed } from '../session.ts';
@@ -80,9 +83,20 @@ export class SignIns {
     );
   }
 
+  /** Throws Failed where none can be kept: before a session begins that nobody would hold. */
+  requireFolder(): void {
+    try {
+      makeFolder(this.#folder);
+      accessSync(this.#folder, constants.W_OK);
+    } catch (error) {
+      const why = fileProblem(error);
+      throw new Failed('unwritable', `sign-ins are not kept: ${why}; see XDG_CONFIG_HOME`);
+    }
+  }
+
   /** While it runs no other process of ours does: a refresh token is good for one use. */
   async exclusively<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+    this.requireFolder();
     const lock = `${this.#file}.lock`;
     while (!locked(lock)) {
       const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
@@ -118,10 +132,22 @@ export class SignIns {
   }
 
   #write(stored: Stored): void {
-    mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+    this.requireFolder();
     const temporary = `${this.#file}.${randomUUID()}.tmp`;
     writeFileSync(temporary, JSON.stringify(stored), { mode: 0o600, flag: 'wx' });
     renameSync(temporary, this.#file);
+  }
+}
+
+/** Node's own way with those above it never ends where a folder takes none, as /proc does. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  makeFolder(dirname(folder));
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    // Another process may have made it.
+    if (!existsSync(folder)) throw error;
   }
 }
 

@@ -5,7 +5,15 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import {
@@ -432,6 +440,15 @@ describe('signing in', () => {
     chmodSync(file(), 0o640);
     expect((await signedIn('whoami')).err).toMatch(/^strata: unsafe_file: .*chmod 600/);
     rmSync(file());
+  });
+
+  test('where none can be kept no session begins', async () => {
+    const environment = { STRATA_API_KEY: '', XDG_CONFIG_HOME: '/proc' };
+    const ended = await cli.run(['login', '--email', 'a@acme.example'], { environment });
+    expect(ended).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/^strata: unwritable: .*\/proc\/strata: .*XDG_CONFIG_HOME\n$/),
+    });
   });
 
   test('with a password from a pipe: kept for the owner alone, renewed, ended', async () => {
