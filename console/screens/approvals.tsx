@@ -6,6 +6,7 @@ import { ofTenant, parameter, query, tenantShown } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call, get, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
+import { useDraft } from '../drafts.ts';
 import { longJson } from '../format.ts';
 import { approvalStates, riskLevels } from '../known-values.ts';
 import { useLiveApprovals, useLoaded, useGet } from '../loading.ts';
@@ -254,7 +255,7 @@ function Decide({
   readonly approval: Approval;
   readonly onDone: () => void;
 }): VNode {
-  const [comment, setComment] = useState('');
+  const [comment = '', setComment] = useDraft<string>(`comment ${address}`);
   const { isBusy, doing, problem, run } = useAction();
   const [isConfirming, setConfirming] = useState(false);
   const isCritical = approval.risk_level === 'critical';
@@ -263,6 +264,7 @@ function Decide({
     run(async () => {
       try {
         await call('POST', `${address}/${path}`, body ? { body } : {});
+        if (path === 'decision') setComment(undefined);
       } finally {
         onDone();
       }

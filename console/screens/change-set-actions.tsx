@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import { useAction, type Action } from '../action.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
+import { keepDraft, useDraft } from '../drafts.ts';
 import { Field, ReasonField, useFields } from '../fields.tsx';
 import { noteStep } from '../inbox.ts';
 import { Button } from '../inline.tsx';
@@ -41,6 +42,7 @@ export function Actions(properties: ActionsProperties): VNode | null {
       try {
         await call('POST', `${address}/${step}`, body ? { body } : {});
         noteStep();
+        keepDraft(commentOn(address), undefined);
       } finally {
         onDone();
       }
@@ -67,6 +69,9 @@ export function Actions(properties: ActionsProperties): VNode | null {
   );
 }
 
+/** The draft of a comment. */
+const commentOn = (address: string): string => `comment ${address}`;
+
 interface Doing {
   readonly action: Action;
   readonly post: (step: string, body?: object) => Promise<void>;
@@ -75,12 +80,13 @@ interface Doing {
 function Decide({
   set,
   owner,
+  address,
   isSeen,
   onLook,
   action,
   post,
 }: ActionsProperties & Doing): VNode | null {
-  const [comment, setComment] = useState('');
+  const [comment = '', setComment] = useDraft<string>(commentOn(address));
   if (set.state !== 'pending') return null;
   if (!mayDecide(set, owner))
     return (

@@ -4,6 +4,7 @@
  */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import { useDraft } from '../drafts.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { isObject, type JsonObject } from '../../shared/schema/json-pointer.ts';
 import { Waiting } from '../lists.tsx';
@@ -56,13 +57,13 @@ export function EmergencyStop({
 }): VNode {
   const { data, problem, reload } = useLoaded(address, (aborted) => readStored(address, aborted));
   useLive(reload, ({ config_type: type }) => type === 'bounds_config');
-  const [why, setWhy] = useState('');
+  const [why = '', setWhy] = useDraft<string>(`stop ${address}`);
   const [reviewing, setReviewing] = useState<'stop' | 'lift'>();
   const stop = stopIn(data?.document ?? null);
   const isStopOfAll = stop !== undefined && stop.serviceTypes === undefined;
   const done = (): void => {
     setReviewing(undefined);
-    setWhy('');
+    setWhy(undefined);
     reload();
     onChanged?.();
   };

@@ -353,6 +353,28 @@ describe('automations', () => {
     await seen.close();
   });
 
+  test('why it is stopped, and a comment, are still there for who goes back to them', async () => {
+    const { id, operator } = acme;
+    const wish = { action: 'restart', risk_level: 'high', title: 'Restart the worker' };
+    const { body: asked } = await operator.post(`/tenants/${id}/approvals`, wish);
+    const seen = await asAdmin();
+    const { page } = seen;
+    await new AutomationsPage(page).open(id);
+    await page.getByLabel('Why automation is stopped').fill('All hands');
+    await seen.goInside(`/tenants/${id}/approvals/${asked.id}`);
+    await page.getByLabel('Comment').fill('Fine, but');
+    await page.goBack();
+    expect(await page.getByLabel('Why automation is stopped').inputValue()).toBe('All hands');
+    await page.goForward();
+    expect(await page.getByLabel('Comment').inputValue()).toBe('Fine, but');
+    await page.getByRole('button', { name: 'Deny' }).click();
+    await page.getByLabel('Comment').waitFor({ state: 'detached' });
+    expect(await page.evaluate('Object.keys(sessionStorage)')).toEqual([
+      `draft stop /tenants/${id}/config/bounds`,
+    ]);
+    await seen.close();
+  });
+
   test('an operator sees them, and is not offered the stop', async () => {
     const seen = await stage.tabOf(beta.emails.operator!);
     const automations = new AutomationsPage(seen.page);
