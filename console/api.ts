@@ -104,24 +104,39 @@ export function forgetStale(): void {
   isStale.value = false;
 }
 
+/** REQUEST_TIMEOUT_MS lets a gateway take two minutes at most. */
+const longestAnswerMs = 130_000;
+
 /** A request as it is, without a session. Throws a `Problem` where the answer is no success. */
 export async function send<T>(
   method: string,
   path: string,
   { body, headers = {}, signal: aborted, isAside = false }: Sending = {},
 ): Promise<Answer<T>> {
-  const response = await reach(root + path, {
+  const timeout = AbortSignal.timeout(longestAnswerMs);
+  const { response, text } = await answered(root + path, timeout, {
     method,
     headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
     ...(body !== undefined && { body: JSON.stringify(body) }),
-    ...(aborted && { signal: aborted }),
+    signal: aborted ? AbortSignal.any([aborted, timeout]) : timeout,
     cache: 'no-store',
   });
-  const text = await response.text();
   const parsed = bodyOf(response.headers.get('content-type') ?? '', text);
   if (!response.ok) throw refusalOf(response, parsed as Envelope | undefined);
   if (method === 'GET' && !isAside) noteAge(path, saysStale(response.headers));
   return { status: response.status, body: parsed as T, headers: response.headers };
+}
+
+async function answered(url: string, timeout: AbortSignal, options: RequestInit) {
+  try {
+    const response = await reach(url, options);
+    return { response, text: await response.text() };
+  } catch (error) {
+    if (error !== timeout.reason) throw error;
+    const says =
+      'Strata did not answer in time. What was asked for may have been done: look first.';
+    throw new Problem(0, 'timeout', says);
+  }
 }
 
 /** JSON, or a table as it is; undefined for what else a proxy may say. */

@@ -100,7 +100,8 @@ export function useLoaded<T>(key: string, load: (aborted: AbortSignal) => Promis
   useEffect(() => {
     if (seen.current === recovered) return;
     seen.current = recovered;
-    reload();
+    // What was on its way to a gateway that hung is not waited for any longer.
+    setRound((before) => before + 1);
   }, [recovered]);
   const shown = state.key === key ? state : empty;
   return { ...shown, reload };

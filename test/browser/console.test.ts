@@ -97,7 +97,7 @@ const tabOf = (as: Person): Promise<Visit> => stage.tabOf(tenant.emails[as]!);
 /**
  * Has requests wait on their way to Strata. Returns how to let them go, those that come later too.
  */
-async function held(page: Page, url: string): Promise<() => void> {
+async function held(page: Page, url: string | RegExp): Promise<() => void> {
   const { promise: freed, resolve: free } = Promise.withResolvers<void>();
   await page.route(url, async (route) => {
     await freed;
@@ -791,6 +791,26 @@ describe('live', () => {
     expect(failed).toEqual([]);
     expect([...seen.faults, ...second.faults]).toEqual([]);
     await Promise.all([seen.close(), second.close()]);
+  });
+
+  test('what a gateway never answers is said, and asked again once all answers', async () => {
+    const { id } = tenant;
+    const seen = await tabOf('viewer');
+    const { page } = seen;
+    // The time limit of a request, and that of the page's own question whether all answers.
+    await page.addInitScript(`const { timeout } = AbortSignal;
+      AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms > 60_000 ? 3000 : ms);`);
+    const values = new EffectiveValuesPage(page);
+    await values.open(id);
+    const release = await held(page, /^(?!.*watch).*\/(config\/effective\?|auth\/me|healthz)/);
+    await seen.page.getByRole('combobox', { name: 'Agent type' }).fill('cost_optimizer');
+    await page.keyboard.press('Enter');
+    await page.getByText('Strata did not answer in time.').waitFor();
+    await page.getByText('Offline.').waitFor();
+    release();
+    await page.getByText('"europe-west4"').first().waitFor();
+    await page.getByText('Strata did not answer in time.').waitFor({ state: 'detached' });
+    await seen.close();
   });
 
   soakTest('of several changes that come at once none is missed', async () => {
