@@ -6,13 +6,22 @@ import { useEffect, useState } from 'preact/hooks';
 import { get, problemOf, withQuery, type Page, type Problem } from './api.ts';
 import { recoveries } from './outage.ts';
 
+interface Shown<T> {
+  readonly items: readonly T[];
+  readonly isComplete: boolean;
+}
+const nothing: Shown<never> = { items: [], isComplete: false };
+
 interface State<T> {
   /**
    * What these pages are of: an address, and how often it was asked for again, by somebody or after
    * an outage.
    */
   readonly key: string;
+  readonly address: string;
   readonly items: readonly T[];
+  /** What is shown: what there was, until as much is read again, so that no row jumps away. */
+  readonly shown: Shown<T>;
   readonly pages: number;
   readonly cursor: string | null;
   readonly problem: Problem | undefined;
@@ -48,15 +57,21 @@ export function usePages<T>(address: string, wantsAll = false): Pages<T> {
     if (!isNeeded) return undefined;
     const controller = new AbortController();
     const { signal } = controller;
-    const before = isCurrent
+    const known = state?.address === address ? state.shown : nothing;
+    const before: State<T> = isCurrent
       ? state
-      : { key, items: [], pages: 0, cursor: null, problem: undefined };
+      : { key, address, items: [], shown: known, pages: 0, cursor: null, problem: undefined };
     const path = withQuery(address, { limit: pageSize, cursor: cursor ?? undefined });
     get<Page<T>>(path, signal).then(
       (page) => {
         if (signal.aborted) return;
         const items = [...before.items, ...page.items];
-        setState({ ...before, items, pages: before.pages + 1, cursor: page.next_cursor });
+        const pages = before.pages + 1;
+        const isComplete = page.next_cursor === null;
+        const isLast = isComplete || !(wantsAll || pages < wanted);
+        const isEnough = isLast || items.length > before.shown.items.length;
+        const shown = isEnough ? { items, isComplete } : before.shown;
+        setState({ ...before, items, shown, pages, cursor: page.next_cursor });
       },
       (error: unknown) => {
         if (!signal.aborted) setState({ ...before, problem: problemOf(error) });
@@ -65,8 +80,8 @@ export function usePages<T>(address: string, wantsAll = false): Pages<T> {
     return () => controller.abort();
   }, [key, cursor, isNeeded]);
   return {
-    items: state && state.pages > 0 ? state.items : undefined,
-    isComplete: isCurrent && state.cursor === null,
+    items: state && state.pages > 0 ? state.shown.items : undefined,
+    isComplete: state?.address === address && state.shown.isComplete,
     problem: state?.problem,
     more: () => setWanted((pages) => pages + 1),
     reload: () => setRound((times) => times + 1),

@@ -813,6 +813,39 @@ describe('live', () => {
     await seen.close();
   });
 
+  test('a long list that changes is not short while it is read again', async () => {
+    const { admin, id } = tenant;
+    const seen = await tabOf('tenant_admin');
+    const { page } = seen;
+    const named = (from: number) =>
+      Array.from({ length: 200 }, (_each, index) => ({
+        service_id: `service-${from + index}`,
+        service_type: 'cloud_run',
+      }));
+    const second = Promise.withResolvers<void>();
+    let isHeld = false;
+    let held = 0;
+    await page.route(`**/tenants/${id}/services?limit=*`, async (route) => {
+      const isFirst = !route.request().url().includes('cursor');
+      if (isHeld && !isFirst) {
+        held += 1;
+        await second.promise;
+      }
+      await route.fulfill({
+        json: { items: named(isFirst ? 0 : 200), next_cursor: isFirst ? 'more' : null },
+      });
+    });
+    await page.goto(`/console/tenants/${id}/services?q=service`);
+    const count = page.getByRole('status').filter({ hasText: /^\d+/ });
+    await eventually(async () => expect(await count.innerText()).toBe('400'));
+    isHeld = true;
+    await admin.put(`/tenants/${id}/services/one-more`, { service_type: 'cloud_run' });
+    await eventually(async () => expect(held).toBeGreaterThan(0));
+    expect(await count.innerText()).toBe('400');
+    second.resolve();
+    await seen.close();
+  });
+
   soakTest('of several changes that come at once none is missed', async () => {
     const { admin, id } = tenant;
     const path = `/tenants/${id}/config/agents/both`;
