@@ -13,8 +13,9 @@ export const longJson = (value: unknown): string => readableJson(value, 2);
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 const inWords = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto', style: 'long' });
 
-/** In the time zone of whoever reads. */
-export const localTime = (at: string): string => day.format(new Date(at));
+/** In the time zone of whoever reads; as it is where that is no time, as in a link that was cut. */
+export const localTime = (at: string): string =>
+  Number.isNaN(Date.parse(at)) ? at : day.format(new Date(at));
 
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
 /** Such as 14:32, by the clock of whoever reads. */

@@ -122,13 +122,16 @@ function byDayOf(counts: readonly Count[], until: string): DecidedOn[] {
 }
 
 function Recorded(): VNode {
-  const [cursor, day] = [parameter('cursor'), parameter('day')];
+  const cursor = parameter('cursor');
+  const start = Date.parse(`${parameter('day')}T00:00:00Z`);
+  // A link that was cut names no day.
+  const day = Number.isNaN(start) ? '' : parameter('day');
   const address = withQuery(ofTenant('/decisions'), {
     rule: parameter('rule'),
     decision: parameter('decision'),
     ...(day !== '' && {
-      from: `${day}T00:00:00Z`,
-      until: new Date(Date.parse(`${day}T00:00:00Z`) + dayMs).toISOString(),
+      from: new Date(start).toISOString(),
+      until: new Date(start + dayMs).toISOString(),
     }),
     cursor,
     limit: '100',

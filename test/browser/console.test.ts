@@ -846,6 +846,14 @@ describe('live', () => {
     await seen.close();
   });
 
+  test('an address with a moment that is none shows what is wrong with it', async () => {
+    const seen = await tabOf('viewer');
+    await seen.page.goto(`/console/tenants/${tenant.id}/effective?as_of=tomorrow`);
+    await seen.page.getByText('As it was tomorrow').waitFor();
+    await seen.page.getByRole('alert').getByText('validation_failed').waitFor();
+    await seen.close();
+  });
+
   soakTest('of several changes that come at once none is missed', async () => {
     const { admin, id } = tenant;
     const path = `/tenants/${id}/config/agents/both`;
