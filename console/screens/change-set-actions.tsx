@@ -12,6 +12,7 @@ import { ProblemBox } from '../parts.tsx';
 import { ApplyFields, applyOf, typedOf } from './apply-fields.tsx';
 import {
   hasApproved,
+  isDecider,
   isOpen,
   mayBreakGlass,
   mayDecide,
@@ -87,7 +88,7 @@ function Decide({
   post,
 }: ActionsProperties & Doing): VNode | null {
   const [comment = '', setComment] = useDraft<string>(commentOn(address));
-  if (set.state !== 'pending') return null;
+  if (set.state !== 'pending' || !isDecider(owner)) return null;
   if (!mayDecide(set, owner))
     return (
       <p class="notice">

@@ -56,7 +56,8 @@ export const isToReview = ({ break_glass: emergency }: ChangeSet): boolean =>
 
 const isOwn = ({ authors }: ChangeSet): boolean => authors.some(({ id }) => id === user.value?.id);
 
-const isDecider = ({ tenantId }: Owner): boolean =>
+/** Whether the one who looks is asked to approve, as no visitor is. */
+export const isDecider = ({ tenantId }: Owner): boolean =>
   tenantId === '' ? isPlatformAdmin.value : decides();
 
 /** As far as this page knows: the server also asks for the groups that approve it. */

@@ -10,6 +10,7 @@ import { Pager, Table, Waiting } from '../lists.tsx';
 import { useGet } from '../loading.ts';
 import { Below, Button, Code, Risk, State, Time } from '../inline.tsx';
 import { Empty, Fact, Heading } from '../parts.tsx';
+import { isVisiting } from '../session.ts';
 import { LimitTable } from './limit-table.tsx';
 import { ReasonTable } from './reasons.tsx';
 import { decisionTitles, type DecidedOn } from './decided.ts';
@@ -47,7 +48,7 @@ function Made(): VNode {
         <Empty>
           Automation has asked for nothing in the last {days} days. Programs ask before they act,
           and the answers they get show here.{' '}
-          <a href={hrefOf(ofTenant('/what-if'))}>Ask as one would</a>
+          {!isVisiting.value && <a href={hrefOf(ofTenant('/what-if'))}>Ask as one would</a>}
         </Empty>
       )}
       {data && shown && !isEmpty && (

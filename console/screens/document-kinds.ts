@@ -1,7 +1,7 @@
 /** Kinds of documents, and those that a tenant has: where each is, and who may write it. */
 import { ofTenant, tenantShown } from '../address.ts';
 import { withQuery } from '../api.ts';
-import { hasRole, isPlatformAdmin } from '../session.ts';
+import { hasRole, isPlatformAdmin, isVisiting } from '../session.ts';
 import type { Role } from './screen.ts';
 
 export interface DocumentKind {
@@ -232,16 +232,10 @@ export function linksOf(kind: DocumentKind, id: string): [string, string][] {
   };
   const asks = { agents: { agent_type: id }, services: { service_id: id } };
   const question = Object.hasOwn(asks, kind.name) && asks[kind.name as keyof typeof asks];
-  return [
-    ...(kind.name === 'services'
-      ? [['Its page', `${of}/services/${encodeURIComponent(id)}`] as [string, string]]
-      : []),
-    ...(question
-      ? ([
-          ['What holds for it', withQuery(`${of}/effective`, question)],
-          ['What if', withQuery(`${of}/what-if`, question)],
-        ] as [string, string][])
-      : []),
-    ['Its history', withQuery(`${of}/history`, document)],
-  ];
+  const links: [string, string][] = [];
+  if (kind.name === 'services')
+    links.push(['Its page', `${of}/services/${encodeURIComponent(id)}`]);
+  if (question) links.push(['What holds for it', withQuery(`${of}/effective`, question)]);
+  if (question && !isVisiting.value) links.push(['What if', withQuery(`${of}/what-if`, question)]);
+  return [...links, ['Its history', withQuery(`${of}/history`, document)]];
 }

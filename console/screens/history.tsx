@@ -14,7 +14,7 @@ import { type Cells, OpenTable, Pager, Waiting } from '../lists.tsx';
 import { saveText } from '../files.ts';
 import { Button, Ends, Link, State, Time, Who } from '../inline.tsx';
 import { Changes, Heading } from '../parts.tsx';
-import { hasRole } from '../session.ts';
+import { hasRole, readsConfiguration } from '../session.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
 import { sentenceOf, subjectOf } from './change-sentence.ts';
 import { Emergency } from './emergency-badge.tsx';
@@ -167,11 +167,14 @@ export function HistoryOfChanges(): VNode {
   );
 }
 
+/** Who only takes changes back reads no change sets. */
+const mayReadSets = ({ tenantId }: Owner): boolean => tenantId === '' || readsConfiguration();
+
 /** Which document, how it was written and why. */
 const What = ({ entry, owner }: { readonly entry: Entry; readonly owner: Owner }): VNode => (
   <>
     <State state={entry.action} /> <bdi>{nameOfDocument(entry, owner)}</bdi>
-    {entry.changeset_id !== undefined && (
+    {entry.changeset_id !== undefined && mayReadSets(owner) && (
       <>
         {' '}
         <a class="tag" href={hrefOf(screenOfSet(owner, entry.changeset_id))}>
@@ -233,9 +236,11 @@ function Opened({
           </q>
         </p>
       )}
-      {entry.changeset_id !== undefined && <OfSet owner={owner} id={entry.changeset_id} />}
+      {entry.changeset_id !== undefined && mayReadSets(owner) && (
+        <OfSet owner={owner} id={entry.changeset_id} />
+      )}
       {hasValues && <Changes changes={changes} />}
-      {!isPlatform && <Then screens={owner.screens} revision={revision} />}
+      {!isPlatform && readsConfiguration() && <Then screens={owner.screens} revision={revision} />}
       {(isPlatform || hasRole('tenant_admin', 'reverter')) &&
         hasValues &&
         isKnown(entry, owner) && (

@@ -10,6 +10,7 @@ import { FilterField, Filters } from '../fields.tsx';
 import { Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useList, useLive, useLiveApprovals, useGet } from '../loading.ts';
 import { Empty, Heading, ProblemBox, Section } from '../parts.tsx';
+import { isVisiting } from '../session.ts';
 import { Tile, Tiles } from '../tiles.tsx';
 import { AutomationTable, type Automation } from './automations.tsx';
 import { kindNamed, mayWrite, screenOf } from './document-kinds.ts';
@@ -103,7 +104,9 @@ function OneService({ id }: { readonly id: string }): VNode {
         </p>
         <span class="grow"></span>
         <a href={document}>{mayWrite(kind) ? 'Edit' : 'Show its document'}</a>
-        <a href={hrefOf(withQuery(`${of}/what-if`, { service_id: id }))}>What if</a>
+        {!isVisiting.value && (
+          <a href={hrefOf(withQuery(`${of}/what-if`, { service_id: id }))}>What if</a>
+        )}
       </Heading>
       <ProblemBox problem={problem} retry={reload} />
       <Tiles>

@@ -1000,6 +1000,18 @@ describe('history', () => {
     await seen.close();
   });
 
+  test('who only takes changes back is led to nothing that their role does not show', async () => {
+    const { admin, id } = tenant;
+    const email = 'reverter@acme.example';
+    await addMember(admin, id, { email, roles: ['reverter'] });
+    const { body } = await admin.get(`/tenants/${id}/config/history?limit=1`);
+    const seen = await stage.signedIn(email);
+    await seen.goInside(`/tenants/${id}/history?open=${body.items[0].revision}`);
+    await seen.page.getByRole('button', { name: 'Undo this change…' }).waitFor();
+    expect(await seen.page.locator('main a').allInnerTexts()).toEqual([]);
+    await seen.close();
+  });
+
   test('a change is undone: the review shows what comes back, and then it is back', async () => {
     const { admin, id } = tenant;
     const path = `/tenants/${id}/config/agents/undone`;

@@ -1122,6 +1122,21 @@ soakTest(
     // What is the platform's is not offered meanwhile, and the bar stays wherever one goes.
     await page.getByRole('link', { name: 'Nodes' }).waitFor({ state: 'detached' });
     await standAt(page, 'looking-inside');
+    // Nor is what a visitor may not do.
+    const at = `/tenants/${zeta.id}`;
+    const service = { service_type: 'cloud_run' };
+    await zeta.admin.put(`${at}/services/checkout`, service);
+    const { body: set } = await zeta.operator.post(`${at}/config/changesets?submit=true`, {
+      title: 'More instances',
+      reason: 'Sale',
+      items: [{ action: 'patch', path: `${at}/services/checkout`, body: { max_instances: 9 } }],
+    });
+    await seen.goInside(`${at}/change-sets/${set.id}`);
+    await page.getByRole('heading', { name: 'More instances' }).waitFor();
+    expect(await page.getByText('You wrote or edited this').count()).toBe(0);
+    await seen.goInside(`${at}/documents/services/checkout`);
+    await page.getByRole('link', { name: 'Its history' }).waitFor();
+    expect(await page.getByRole('link', { name: 'What if' }).count()).toBe(0);
     await page.goto('/console/platform/tenants');
     await page.getByText('Only administrators of the platform see this.').waitFor();
     await bar.waitFor();
