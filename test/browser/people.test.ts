@@ -216,6 +216,29 @@ describe('the access report', () => {
   );
 });
 
+test('a long address pushes nothing out of the window, nor off paper, which is white', async () => {
+  const { admin, id, emails } = await createTenant(stage.strata.url, stage.platform, 'Long');
+  const email = `${'q'.repeat(60)}@${'d'.repeat(60)}.${'e'.repeat(60)}.example`;
+  await admin.post(`/tenants/${id}/users`, { email, roles: ['viewer'] });
+  const seen = await stage.signedIn(emails.tenant_admin!);
+  const { page } = seen;
+  const people = new PeoplePage(page);
+  const beyond = `Math.max(...[...document.querySelectorAll('.scrolls')]
+    .map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth))`;
+  await people.open(id, 'members');
+  expect(await page.evaluate(beyond)).toBe(0);
+  await people.open(id, 'access');
+  await page.getByRole('button', { name: 'Theme: system' }).click();
+  await page.getByRole('button', { name: 'Theme: light' }).click();
+  await page.setViewportSize({ width: 718, height: 1000 });
+  await page.emulateMedia({ media: 'print' });
+  expect(await page.evaluate(beyond)).toBe(0);
+  expect(await page.evaluate("getComputedStyle(document.querySelector('h1')).color")).toBe(
+    'rgb(27, 32, 39)',
+  );
+  await seen.close();
+});
+
 describe('members', () => {
   test('somebody is invited, given a role and a group, and removed', async () => {
     const { admin, id } = tenant;
