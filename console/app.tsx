@@ -227,7 +227,7 @@ function TenantChoice({ signedIn }: { readonly signedIn: Tokens }): VNode {
   if (memberships.length === 0) return <span class="muted">No tenant</span>;
   if (memberships.length === 1 && current) {
     return (
-      <span class="tenant">
+      <span class="tenant" title={current.name}>
         <Strong>{current.name}</Strong> <span class="fine">{roleText(current.roles)}</span>
       </span>
     );
