@@ -1,8 +1,9 @@
 /** Why an automation asks, as people read it. */
 import { expect, test } from '@jest/globals';
 import { rules } from '../../services/config-resolver/rules/decide.ts';
+import { approvalOf, type StartBody } from '../../services/notifier/actions/asking.ts';
 import { askedBecause, costText, currencyOf } from '../../services/notifier/rules/asked-because.ts';
-import type { DecisionReason } from '../../shared/contracts/decide.ts';
+import { intent, type DecisionReason } from '../../shared/contracts/decide.ts';
 import { decidingLimits } from '../../shared/contracts/risk.ts';
 
 const reason = (of: Partial<DecisionReason>): DecisionReason => ({
@@ -79,4 +80,12 @@ test('the currency is that of a budget that counts money', () => {
     costText({ cost_impact: 0 }),
     costText({ cost_impact: 2.5, cost_currency: 'CHF' }),
   ]).toEqual(['', '', '0', '2.5 CHF']);
+});
+
+test('people are shown each field of an intent, but for a claim to be a rollback', () => {
+  const fields = Object.keys(intent);
+  const body = Object.fromEntries(fields.map((name) => [name, name])) as unknown as StartBody;
+  const { resource, ...own } = approvalOf(body, true, []);
+  const missing = fields.filter((name) => !Object.hasOwn({ ...own, ...Object(resource) }, name));
+  expect(missing).toEqual(['is_rollback']);
 });

@@ -1,5 +1,5 @@
 /** What an automation asks people, and why. */
-import type { DecisionReason } from '../../../shared/contracts/decide.ts';
+import { intent, type DecisionReason } from '../../../shared/contracts/decide.ts';
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { askedBecause, currencyOf } from '../rules/asked-because.ts';
@@ -7,6 +7,14 @@ import type { Admission } from '../rules/automation.ts';
 import type { ApprovalRequest, AskingAutomation } from './approvals.ts';
 
 export type StartBody = ParamsOf<'notifier.automations.start'>['body'];
+
+/** What of an intent an approval has in its own fields; `is_rollback` is no more than a claim. */
+const shownApart = ['action', 'risk_level', 'cost_impact', 'is_rollback'];
+const shownNames = [
+  ...Object.keys(intent).filter((name) => !shownApart.includes(name)),
+  'resource',
+  'parameters',
+];
 
 /**
  * What people are asked. They are shown a rollback only where what it takes back was found, and which
@@ -18,21 +26,15 @@ export function approvalOf(
   over: readonly DecisionReason[],
 ): ApprovalRequest {
   const { action, risk_level, cost_impact, title, description } = body;
-  const { agent_type, service_id, service_type, resource_scaling } = body;
-  const takes_back = isProven ? body.takes_back : undefined;
-  const { resource, parameters } = body;
-  const touched = {
-    agent_type,
-    service_id,
-    service_type,
-    resource_scaling,
-    takes_back,
-    resource,
-    parameters,
-    ...(over.length > 0 && { exceeds: over.map(exceededBudget) }),
+  const touched: Readonly<Record<string, unknown>> = {
+    ...body,
+    takes_back: isProven ? body.takes_back : undefined,
+    exceeds: over.length > 0 ? over.map(exceededBudget) : undefined,
   };
-  const said = Object.entries(touched).filter(([, value]) => value !== undefined);
-  const subject = service_id ?? service_type ?? agent_type;
+  const said = [...shownNames, 'exceeds']
+    .map((name) => [name, touched[name]] as const)
+    .filter(([, value]) => value !== undefined);
+  const subject = body.service_id ?? body.service_type ?? body.agent_type;
   return {
     action,
     risk_level,

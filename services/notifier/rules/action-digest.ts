@@ -5,22 +5,22 @@
  */
 import canonicalize from 'canonicalize';
 import { createHash } from 'node:crypto';
+import type { Intent } from '../../../shared/contracts/decide.ts';
 import type { Problem } from '../../../shared/errors.ts';
 import { pointerTo } from '../../../shared/schema/json-pointer.ts';
 
-/** Every field by its name, so that a new one cannot be forgotten. */
-export interface ExactAction {
+/** How risky an action is, and what it takes back, is about it: it is the same action. */
+type SaidOfIt = Omit<Intent, 'risk_level' | 'takes_back'>;
+
+/** Every field by its name, so that a new one of an intent cannot be forgotten. */
+export type ExactAction = {
+  readonly [Name in keyof SaidOfIt]-?: NonNullable<SaidOfIt[Name]> | null;
+} & {
   readonly tenant: string;
   readonly action: string;
-  readonly agent_type: string | null;
-  readonly service_id: string | null;
-  readonly service_type: string | null;
   readonly resource: unknown;
   readonly parameters: unknown;
-  readonly cost_impact: number | null;
-  readonly resource_scaling: number | null;
-  readonly is_rollback: boolean | null;
-}
+};
 
 const version = 'strata-action-v1\n';
 

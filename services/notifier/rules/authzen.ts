@@ -29,12 +29,11 @@ export const requestableSeconds = 600;
 /** How long an approval counts, in milliseconds. */
 const approvalMs = 15 * 60_000;
 
-const decidedBy = {
-  risk_level: intent.risk_level,
-  cost_impact: intent.cost_impact,
-  resource_scaling: intent.resource_scaling,
-  is_rollback: intent.is_rollback,
-} satisfies TProperties;
+/** What of an intent is no property of the action: `Asked`, and what cannot be said here. */
+const saidElsewhere = ['action', 'service_type', 'service_id', 'agent_type', 'takes_back'] as const;
+const decidedBy: TProperties = Object.fromEntries(
+  Object.entries(intent).filter(([name]) => !saidElsewhere.some((each) => each === name)),
+);
 const actionProperties = Type.Object(decidedBy, strict);
 
 /** The properties of an action that decide; it may have thousands of others. */
@@ -136,8 +135,8 @@ export function bindingHash({ subject, resource, action, context = {} }: Questio
 
 /** What people are asked, and see: all that the question says but for `act`. */
 export function approvalOf(question: Question) {
-  const { action, risk_level, cost_impact, ...touched } = intentOf(question);
-  const { agent_type, service_id, service_type, resource_scaling } = touched;
+  const { action, risk_level, cost_impact, is_rollback: _claimed, ...touched } = intentOf(question);
+  const { agent_type, service_id, service_type, ...figures } = touched;
   const { subject, resource } = question;
   const others = othersOf(question.action);
   return {
@@ -153,7 +152,7 @@ export function approvalOf(question: Question) {
       service_type,
       service_id,
       ...(agent_type !== undefined && { agent_type }),
-      ...(resource_scaling !== undefined && { resource_scaling }),
+      ...figures,
       ...(resource.properties !== undefined && { parameters: resource.properties }),
       ...(Object.keys(others).length > 0 && { action_properties: others }),
       binding_hash: bindingHash(question),
