@@ -195,7 +195,9 @@ function parseNumber(row: Extract<Row, { type: 'integer' | 'number' }>, given: s
   if (!pattern.test(given) || !Number.isFinite(value))
     return { problem: isWhole ? 'must be a whole number' : 'must be a number' };
   if (value < row.min) return { problem: `must be at least ${row.min}` };
-  if (row.max !== undefined && value > row.max) return { problem: `must be at most ${row.max}` };
+  // Beyond it a number is another whole number than its text.
+  const max = row.max ?? (isWhole ? Number.MAX_SAFE_INTEGER : Infinity);
+  if (value > max) return { problem: `must be at most ${max}` };
   return { value };
 }
 
