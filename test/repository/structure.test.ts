@@ -58,7 +58,11 @@ const importsOf = (file: string, text: string): string[] =>
       .split(sep)
       .join('/'),
   );
-const imports = new Map(sources.map((file) => [file, importsOf(file, textOf(file))]));
+/** A manifest is no code, and on no level: the command line has its package's for the version. */
+const isCode = (target: string): boolean => !target.endsWith('/package.json');
+const imports = new Map(
+  sources.map((file) => [file, importsOf(file, textOf(file)).filter(isCode)]),
+);
 
 /** Packages whose code is loaded: by `import type` it is not. */
 const packagesIn = (text: string): string[] =>
