@@ -24,7 +24,8 @@ import {
 } from '../schema.ts';
 import { recordHistory } from '../stores/history.ts';
 import { managedTypes } from '../stores/managed-types.ts';
-import { findTenant } from '../stores/tenants.ts';
+import { findShownTenant, findTenant } from '../stores/tenants.ts';
+import type { ShownTenant } from '../rules/tenant-view.ts';
 import { eraseTime, viewOf } from '../rules/tenant-view.ts';
 import { tryToInvite } from './inviting.ts';
 
@@ -123,7 +124,7 @@ const createAction = (db: DataSource, settings: () => Settings) =>
   }) satisfies Handlers;
 
 export function tenantActions(db: DataSource, settings: () => Settings) {
-  const tenantOf = (row: TenantRow) => viewOf(row, settings());
+  const tenantOf = (row: ShownTenant) => viewOf(row, settings());
 
   return {
     ...createAction(db, settings),
@@ -149,7 +150,7 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
     },
 
     async 'tenant-config.tenants.get'({ tenant_id }) {
-      return tenantOf(await findTenant(db.manager, tenant_id));
+      return tenantOf(await findShownTenant(db.manager, tenant_id));
     },
 
     /**

@@ -5,6 +5,7 @@
 import { IsNull, type EntityManager } from 'typeorm';
 import { run, type Statement } from '../../../shared/database/prepared-statements.ts';
 import { StrataError } from '../../../shared/errors.ts';
+import { shownOfTenant, type ShownTenant } from '../rules/tenant-view.ts';
 import { TenantEntity, type TenantRow } from '../schema.ts';
 
 export const noSuchTenant = (): StrataError =>
@@ -13,6 +14,19 @@ export const noSuchTenant = (): StrataError =>
 /** Throws 404 where there is no such tenant. */
 export async function findTenant(manager: EntityManager, id: string): Promise<TenantRow> {
   const row = await manager.findOneBy(TenantEntity, { id, erasing_since: IsNull() });
+  if (!row) throw noSuchTenant();
+  return row;
+}
+
+/**
+ * The same without its notification configuration, which may be a mebibyte: whether a tenant is active is
+ * asked for at each start of an automation.
+ */
+export async function findShownTenant(manager: EntityManager, id: string): Promise<ShownTenant> {
+  const row = await manager.findOne(TenantEntity, {
+    select: shownOfTenant,
+    where: { id, erasing_since: IsNull() },
+  });
   if (!row) throw noSuchTenant();
   return row;
 }
