@@ -187,6 +187,17 @@ test('Entra changes attributes with capitals, texts for booleans, arrays and dot
   }
 });
 
+test("no account is made for somebody whose externalId is another one's", async () => {
+  await provision(undefined, { externalId: 'taken' });
+  const userName = somebody();
+  const sent = { schemas: [userSchema], userName, externalId: 'taken' };
+  expect(refusal(await send('POST', users(), sent))).toEqual(
+    refused(409, 'uniqueness', 'scim_uniqueness'),
+  );
+  const found = await platform.get(`/auth/users?email=${userName}`);
+  expect([found.status, found.body.items]).toEqual([200, []]);
+});
+
 test('people are found by userName, externalId and id, and listed in pages', async () => {
   // Of another tenant, which is in no list of this one.
   await provision();

@@ -122,6 +122,17 @@ test.each(Object.keys(limits) as What[])(
   },
 );
 
+test('no account is made for a member for whom there is no room', async () => {
+  const tenant = await createTenantWith(strata.url, platform, 'Quota accounts');
+  const { used, limit } = await usageOf(tenant, 'members');
+  for (let each = used; each < limit; each += 1)
+    expect((await kinds.members(tenant)).status).toBe(201);
+  const { status, body } = await kinds.members(tenant);
+  expect([status, body.detail.code]).toEqual([422, 'quota_exceeded']);
+  const found = await platform.get(`/auth/users?email=n${made}@quota.example`);
+  expect([found.status, found.body.items]).toEqual([200, []]);
+});
+
 test('an emergency stop is possible where the quota of changes is used up', async () => {
   const tenant = await createTenantWith(strata.url, platform, 'Stop');
   const change = () => kinds.history_per_hour(tenant);

@@ -176,6 +176,7 @@ const listActions = (db: DataSource, settings: () => Settings) =>
       const tenant = await findTenant(db.manager, tenant_id);
       // Before anything is kept: an account is made for each address.
       await requireRoomToInvite(db.manager, tenant_id, settings());
+      await requireQuota(db.manager, tenant_id, 'members', settings());
       const account = await request.call('auth.users.ensure', {
         body: { email, tenant_id, tenant_name: tenant.name },
       });

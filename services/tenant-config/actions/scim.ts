@@ -76,6 +76,8 @@ export function scimActions(db: DataSource, settings: () => Settings) {
 
     async 'tenant-config.scim.users.create'({ tenant_id, body }, request) {
       const state = stateOf(body);
+      // Before an account is made for the address. Whose it is by now has been created already.
+      await requireFreeExternalId(db.manager, { tenant_id }, state.externalId);
       const account = await admit(db, tenant_id, state.userName, settings(), request);
       const address = { tenant_id, user_id: account.id };
       const isInvited = await changeRights(db, request, tenant_id, async (manager, at) => {
@@ -210,13 +212,13 @@ async function leave(manager: EntityManager, address: Address): Promise<Followed
 
 async function requireFreeExternalId(
   manager: EntityManager,
-  { tenant_id, user_id }: Address,
+  { tenant_id, user_id }: Partial<Address>,
   externalId: string | null,
 ): Promise<void> {
   if (externalId === null) return;
   const others = {
     tenant_id,
-    user_id: Not(user_id),
+    ...(user_id !== undefined && { user_id: Not(user_id) }),
     external_id: externalId,
     deleted_at: IsNull(),
   };
