@@ -3,6 +3,9 @@
  * groups are asked.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { deciderActions } from '../../services/tenant-config/actions/deciders.ts';
+import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
+import { openDatabase } from '../../shared/database/open.ts';
 import { holdLock } from '../support/held-lock.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
@@ -68,6 +71,54 @@ test('a group of more members than a statement has parameters is asked for appro
   const question = { action: 'scale', risk_level: 'high', title: 'Scale up' };
   const asked = await admin.post(`/tenants/${id}/approvals`, question);
   expect([asked.status, asked.text]).toEqual([202, expect.any(String)]);
+});
+
+test('whether a large group has somebody who decides is looked for in parts, to the last', async () => {
+  const { id } = await createTenant(strata.url, platform, 'Large parts');
+  await database.query(
+    `INSERT INTO tenant_config.members (tenant_id, user_id, roles, groups, status, added_at)
+     SELECT $1, gen_random_uuid(), '{operator}', '{everyone}', 'active', now() FROM generate_series(1, 2000)`,
+    [id],
+  );
+  const [last] = await database.query<{ user_id: string }>(
+    `SELECT user_id FROM tenant_config.members WHERE tenant_id = $1 AND groups = '{everyone}'
+     ORDER BY user_id DESC LIMIT 1`,
+    [id],
+  );
+  const admins = await database.query<{ user_id: string }>(
+    `SELECT user_id FROM tenant_config.members WHERE tenant_id = $1 AND 'tenant_admin' = ANY (roles)`,
+    [id],
+  );
+  const admin = admins[0]!.user_id;
+  const options = { url: database.url, poolSize: 2, timeoutMs: 20_000, ssl: false };
+  const db = await openDatabase(options, tenantConfigSchema);
+  const decide = deciderActions(db)['tenant-config.members.decider'];
+  const asked: number[] = [];
+  const rightWhile = async (active: readonly string[]) => {
+    const call = async (_name: string, { user_ids: ids }: { user_ids: string[] }) => {
+      asked.push(ids.length);
+      const found = ids.filter((each) => active.includes(each));
+      return found.map((each) => ({ id: each, status: 'active', email: '', display_name: null }));
+    };
+    const of = { tenant_id: id, user_id: admin, groups: ['everyone'] };
+    return (await decide(of as never, { call } as never)).decider?.right;
+  };
+  try {
+    expect(await rightWhile([admin])).toBe('groups_without_members');
+    expect(await rightWhile([admin, last!.user_id])).toBeUndefined();
+    expect(Math.max(...asked)).toBeLessThanOrEqual(500);
+    const before = asked.length;
+    const [first] = await database.query<{ user_id: string }>(
+      `SELECT user_id FROM tenant_config.members WHERE tenant_id = $1 AND groups = '{everyone}'
+       ORDER BY user_id LIMIT 1`,
+      [id],
+    );
+    expect(await rightWhile([admin, first!.user_id])).toBeUndefined();
+    // The first part, and whoever decides.
+    expect(asked.length - before).toBe(2);
+  } finally {
+    await db.destroy();
+  }
 });
 
 test('a change of all its members sends less than 10 kB to each node, and holds for each of them', async () => {

@@ -9,7 +9,7 @@ import { hasDeciderRole, linkDeciderOf, rightOf, type AskedGroups } from '../rul
 import { countedFor, distrustedBefore, type Asked } from '../rules/given.ts';
 import { MemberEntity, ServiceAccountEntity, type MemberRow, type TenantRow } from '../schema.ts';
 import { wereNewAdministrators } from '../stores/membership-history.ts';
-import { findApprovers } from '../stores/members.ts';
+import { decidersOf, findApprovers } from '../stores/members.ts';
 import { findTenant } from '../stores/tenants.ts';
 
 type Decider = Pick<ResultOf<'tenant-config.members.decider'>, 'decider' | 'why_not'>;
@@ -17,7 +17,7 @@ const noDecider: Decider = { decider: null, why_not: null };
 
 /**
  * Whether the groups have somebody who could decide: with a role that decides, and an account that
- * is not disabled.
+ * is not disabled. Looked for in parts: a group may have as many people as the tenant.
  */
 async function askedGroups(
   manager: EntityManager,
@@ -27,16 +27,18 @@ async function askedGroups(
   request: Request,
 ): Promise<AskedGroups> {
   if (names.length === 0) return { names, haveDeciders: false };
-  const found = await findApprovers(manager, tenantId, names);
-  const rows = found.map((row) => countedFor(row, when).counted);
-  const deciders = rows.filter(
-    ({ roles, groups }) => hasDeciderRole(roles) && groups.some((group) => names.includes(group)),
-  );
-  if (deciders.length === 0) return { names, haveDeciders: false };
-  const accounts = await request.call('auth.users.get', {
-    user_ids: deciders.map((row) => row.user_id),
-  });
-  return { names, haveDeciders: accounts.some(({ status }) => status === 'active') };
+  for await (const part of decidersOf(manager, tenantId, names)) {
+    const deciders = part.filter((row) => {
+      const { roles, groups } = countedFor(row, when).counted;
+      return hasDeciderRole(roles) && groups.some((group) => names.includes(group));
+    });
+    if (deciders.length === 0) continue;
+    const accounts = await request.call('auth.users.get', {
+      user_ids: deciders.map((row) => row.user_id),
+    });
+    if (accounts.some(({ status }) => status === 'active')) return { names, haveDeciders: true };
+  }
+  return { names, haveDeciders: false };
 }
 
 const activeMember = (

@@ -102,6 +102,28 @@ export const findApprovers = (
     [tenantId, groups],
   );
 
+const mostInPart = 500;
+
+/** The active members of any of the groups who have a role that decides, part by part. */
+export async function* decidersOf(
+  manager: EntityManager,
+  tenantId: string,
+  groups: readonly string[],
+): AsyncGenerator<MemberRow[]> {
+  let after: string | null = null;
+  for (;;) {
+    const part: MemberRow[] = await manager.query(
+      `SELECT * FROM tenant_config.members
+       WHERE tenant_id = $1 AND status = 'active' AND groups && $2 AND roles && $3
+         AND ($4::uuid IS NULL OR user_id > $4) ORDER BY user_id LIMIT ${mostInPart}`,
+      [tenantId, groups, deciderRoles, after],
+    );
+    yield part;
+    if (part.length < mostInPart) return;
+    after = part.at(-1)!.user_id;
+  }
+}
+
 /**
  * The user's memberships of one status, by the tenants' names. One statement, however many there
  * are: every sign-in asks. It leaves the tenants' notification configurations where they are, which
