@@ -269,6 +269,8 @@ export async function decide(
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
     const asked = await findApproval(db.manager, tenantId, id);
     const candidate = await findCandidate(asked);
+    // Before all who are asked are read, which may be everybody.
+    requireRight(asked, candidate);
     const [earlier, present] = await Promise.all([
       body.decision === 'approve' ? earlierOf(asked, request) : [],
       presentOf(asked, request),
