@@ -215,7 +215,7 @@ describe('compare', () => {
   });
 
   test('a form and a secret that is shown once stay where another tab goes to another tenant, or somebody goes back or loads the page again', async () => {
-    const own = await createTenant(stage.strata.url, platform, 'Gamma');
+    const own = await createTenant(stage.strata.url, platform, 'Kappa');
     const email = own.emails.tenant_admin!;
     await joinTenant(beta.admin, beta.id, own.admin, { email, roles: ['viewer'] });
     const { body: account } = await own.admin.post(`/tenants/${own.id}/service-accounts`, {
@@ -240,7 +240,7 @@ describe('compare', () => {
     const choice = second.page.getByRole('combobox', { name: 'Tenant' });
     const comeBack = async (): Promise<void> => {
       await choice.selectOption({ label: 'Beta' });
-      await page.getByRole('button', { name: 'Continue with Gamma' }).click();
+      await page.getByRole('button', { name: 'Continue with Kappa' }).click();
       await page.getByRole('dialog', { name: 'This page is about' }).waitFor({ state: 'detached' });
     };
     await comeBack();
@@ -259,7 +259,7 @@ describe('compare', () => {
     await page.getByRole('button', { name: 'I have it' }).click();
     // Nothing is held any more: the page is left without a question.
     await choice.selectOption({ label: 'Beta' });
-    await page.getByRole('heading', { name: 'This page is about Gamma' }).waitFor();
+    await page.getByRole('heading', { name: 'This page is about Kappa' }).waitFor();
     expect(await page.getByRole('dialog').count()).toBe(0);
     await seen.close();
   });
