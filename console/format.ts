@@ -46,6 +46,17 @@ export function timeAgo(at: string, now = Date.now()): string {
   return localTime(at);
 }
 
+/** Whom effective values are asked for, or what automation acts on. */
+export interface Context {
+  readonly agent_type?: string | undefined;
+  readonly service_id?: string | undefined;
+  readonly service_type?: string | undefined;
+}
+
+/** Empty for no agent and no service. */
+export const contextText = ({ agent_type, service_id, service_type }: Context): string =>
+  [agent_type, service_id, service_type].filter((each) => each !== undefined).join(' · ');
+
 /** A merge patch (RFC 7396) that sets what is at a place; null removes it. */
 export const settingAt = (pointer: string, value: unknown): unknown =>
   namesOf(pointer).reduceRight<unknown>(

@@ -6,6 +6,7 @@ import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, ofTenant, parameter, query } from '../address.ts';
 import { withQuery } from '../api.ts';
+import { contextText } from '../format.ts';
 import { automationStates } from '../known-values.ts';
 import { lookAgainMs, useEvery, useList, useLive, useGet } from '../loading.ts';
 import { FilterField, Filters, fitting, type Option, SelectField } from '../fields.tsx';
@@ -124,7 +125,7 @@ function List(): VNode {
   useEvery(lookAgainMs, reload);
   const shown = fitting(
     data?.items,
-    (each) => `${each.action} ${contextOf(each)} ${each.outcome ?? ''}`,
+    (each) => `${each.action} ${contextText(each)} ${each.outcome ?? ''}`,
   );
   return (
     <Section title="Automations">
@@ -141,9 +142,6 @@ function List(): VNode {
     </Section>
   );
 }
-
-const contextOf = ({ agent_type: agent, service_id: service, service_type: type }: Automation) =>
-  [agent, service, type].filter((each) => each !== undefined).join(' · ');
 
 /** Why it waits, is refused, or how it ended. */
 function RemarkOn({ automation }: { readonly automation: Automation }): VNode {
@@ -174,7 +172,7 @@ export const AutomationTable = ({
         (each) => (
           <>
             <Code>{each.action}</Code> <Risk level={each.risk_level} />
-            <Below>{contextOf(each)}</Below>
+            <Below>{contextText(each)}</Below>
           </>
         ),
       ],

@@ -7,7 +7,7 @@ import { useState } from 'preact/hooks';
 import { ofTenant } from '../address.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { Field, Select } from '../fields.tsx';
-import { localTime, longJson, removalAt, settingAt } from '../format.ts';
+import { localTime, longJson, removalAt, settingAt, type Context } from '../format.ts';
 import { useLoaded } from '../loading.ts';
 import { Strong, Value } from '../inline.tsx';
 import { Dialog, Loading, ProblemBox } from '../parts.tsx';
@@ -17,10 +17,10 @@ import { changesValue, EffectOf } from './effect.tsx';
 import { titleOf, type Rung } from './ladder.ts';
 import { ReviewAndPublish } from './review.tsx';
 import { readStored } from './stored.ts';
-import type { Context as ContextAsOf, EffectiveChange } from './trial.ts';
+import type { EffectiveChange } from './trial.ts';
 
 /** Where the document of a layer is; undefined for those that a tenant does not write. */
-function addressOf({ layer }: Rung, question: ContextAsOf): string | undefined {
+function addressOf({ layer }: Rung, question: Context): string | undefined {
   const named = (text: string | undefined): string => encodeURIComponent(text ?? '');
   switch (layer) {
     case 'service_instance':
@@ -39,7 +39,7 @@ interface Properties {
   readonly rung: Rung;
   /** What holds now. */
   readonly value: unknown;
-  readonly question: ContextAsOf;
+  readonly question: Context;
   readonly onClose: () => void;
   readonly onChanged: () => void;
 }

@@ -10,7 +10,7 @@ import { diff, isEqual } from '../../shared/schema/diff.ts';
 import { isObject } from '../../shared/schema/json-pointer.ts';
 import { query, setQuery, tenantShown, wantedText } from '../address.ts';
 import { get, send, withQuery } from '../api.ts';
-import { localTime, nameBeside, shortJson } from '../format.ts';
+import { contextText, localTime, nameBeside, shortJson } from '../format.ts';
 import { useGrowing } from '../growing.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { CheckFilter, FilterField, Filters, Form, Select } from '../fields.tsx';
@@ -260,8 +260,6 @@ function Title({
 }): VNode {
   const { tenant_id: id } = effective;
   const name = tokens.value?.memberships.find(({ tenant_id: each }) => each === id)?.name;
-  const names = [question.agent_type, question.service_id, question.service_type];
-  const context = names.filter((each) => each !== undefined).join(' · ');
   return (
     <span>
       {name !== undefined && (
@@ -269,7 +267,7 @@ function Title({
           <bdi>{name}</bdi>,{' '}
         </span>
       )}
-      <bdi>{context === '' ? 'All services' : context}</bdi>, {momentOf(question)}
+      <bdi>{contextText(question) || 'All services'}</bdi>, {momentOf(question)}
     </span>
   );
 }

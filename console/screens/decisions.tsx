@@ -5,6 +5,7 @@ import { hrefOf, ofTenant, parameter, setQuery } from '../address.ts';
 import { withQuery, type Page } from '../api.ts';
 import { dateText } from '../bars-by-day.tsx';
 import { anyOf, SelectField, Filters } from '../fields.tsx';
+import { contextText } from '../format.ts';
 import { automationDecisions } from '../known-values.ts';
 import { Pager, Table, Waiting } from '../lists.tsx';
 import { useGet } from '../loading.ts';
@@ -159,11 +160,6 @@ const Decided = ({ decision }: { readonly decision: Decision['decision'] }): VNo
   <State state={states[decision]} says={decisionTitles[decision]} />
 );
 
-const placeOf = ({ intent }: Decision): string =>
-  [intent.agent_type, intent.service_id, intent.service_type]
-    .filter((each) => each !== undefined)
-    .join(' · ');
-
 const RecordedTable = ({ items }: { readonly items: readonly Decision[] | undefined }): VNode => (
   <Table
     label="Recorded decisions"
@@ -186,7 +182,7 @@ const RecordedTable = ({ items }: { readonly items: readonly Decision[] | undefi
               <Code>{each.intent.action}</Code>
             </a>{' '}
             <Risk level={each.intent.risk_level} />
-            <Below>{placeOf(each)}</Below>
+            <Below>{contextText(each.intent)}</Below>
           </>
         ),
       ],
@@ -215,7 +211,10 @@ function OneDecision({ id }: { readonly id: string }): VNode {
             <Fact name="Action">
               <Code>{data.intent.action}</Code> <Risk level={data.intent.risk_level} />
             </Fact>
-            <Fact name="For" says={<bdi>{placeOf(data) || 'no agent and no service'}</bdi>} />
+            <Fact
+              name="For"
+              says={<bdi>{contextText(data.intent) || 'no agent and no service'}</bdi>}
+            />
             <Fact name="Cost" says={data.intent.cost_impact ?? '–'} />
             <Fact name="Decision" says={<Decided decision={data.decision} />} />
             <Fact name="Decided" says={<Time at={data.decided_at} />} />

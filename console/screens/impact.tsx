@@ -4,7 +4,7 @@
  */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { localTime } from '../format.ts';
+import { contextText, localTime } from '../format.ts';
 import { Table } from '../lists.tsx';
 import { Below, Button, Value } from '../inline.tsx';
 import { Columns, TableRegion } from '../parts.tsx';
@@ -216,33 +216,29 @@ function Items({ items }: { readonly items: Impact['items'] }): VNode {
       <table class="changes">
         <Columns titles={['Tenant', 'Key', 'Before', 'After', 'Decided by']} />
         <tbody>
-          {items.map((each, index) => {
-            const { agent_type: agent, service_id: service, service_type: type } = each.context;
-            const context = [agent, service, type].filter((name) => name !== undefined).join(' · ');
-            return (
-              <tr key={index}>
-                <th scope="row">
-                  <bdi title={each.tenant_id}>{each.tenant_name}</bdi>
-                  <Below>{context === '' ? 'All services' : context}</Below>
-                </th>
-                <td>
-                  <bdi>{each.key}</bdi>
-                  {each.problem !== undefined && (
-                    <div class="fine invalid">
-                      <strong>newly refused:</strong> <bdi>{each.problem}</bdi>
-                    </div>
-                  )}
-                </td>
-                <td class="before">
-                  <Value value={each.before} longest={100} />
-                </td>
-                <td class="after">
-                  <Value value={each.after} longest={100} />
-                </td>
-                <td>{layerOf(each.decided_by)}</td>
-              </tr>
-            );
-          })}
+          {items.map((each, index) => (
+            <tr key={index}>
+              <th scope="row">
+                <bdi title={each.tenant_id}>{each.tenant_name}</bdi>
+                <Below>{contextText(each.context) || 'All services'}</Below>
+              </th>
+              <td>
+                <bdi>{each.key}</bdi>
+                {each.problem !== undefined && (
+                  <div class="fine invalid">
+                    <strong>newly refused:</strong> <bdi>{each.problem}</bdi>
+                  </div>
+                )}
+              </td>
+              <td class="before">
+                <Value value={each.before} longest={100} />
+              </td>
+              <td class="after">
+                <Value value={each.after} longest={100} />
+              </td>
+              <td>{layerOf(each.decided_by)}</td>
+            </tr>
+          ))}
         </tbody>
       </table>
     </TableRegion>

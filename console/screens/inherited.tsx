@@ -4,10 +4,11 @@
  */
 import type { VNode } from 'preact';
 import { call } from '../api.ts';
+import type { Context } from '../format.ts';
 import { useLoaded } from '../loading.ts';
 import { isObject, type JsonObject } from '../../shared/schema/json-pointer.ts';
 import { EffectOf } from './effect.tsx';
-import { trialAddress, type Context, type EffectiveChange } from './trial.ts';
+import { trialAddress, type EffectiveChange } from './trial.ts';
 import { Strong } from '../inline.tsx';
 
 /**

@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, ofTenant } from '../address.ts';
 import { withQuery } from '../api.ts';
+import type { Context } from '../format.ts';
 import { Said, Time, Value } from '../inline.tsx';
 import { Table } from '../lists.tsx';
 import { readsConfiguration } from '../session.ts';
@@ -10,14 +11,7 @@ import { layerTitles } from './ladder.ts';
 
 type Reason = ResultOf<'config-resolver.decide'>['reasons'][number];
 
-/** What automation wanted to act on, as the effective values are asked for. */
-export interface ActedOn {
-  readonly agent_type?: string | undefined;
-  readonly service_id?: string | undefined;
-  readonly service_type?: string | undefined;
-}
-
-function screenOf(rule: string, layer: Reason['layer'], place: ActedOn): string {
+function screenOf(rule: string, layer: Reason['layer'], place: Context): string {
   if (layer === 'freezes' || layer === 'budgets') return ofTenant(`/${layer}`);
   const { agent_type, service_id, service_type } = place;
   const key = rule === 'too_many_automations' ? 'max_concurrent_automations' : rule;
@@ -31,7 +25,7 @@ function Rule({
   place,
 }: {
   readonly reason: Reason;
-  readonly place: ActedOn;
+  readonly place: Context;
 }): VNode {
   const isShown = readsConfiguration() || (layer !== 'freezes' && layer !== 'budgets');
   return (
@@ -108,7 +102,7 @@ export const ReasonTable = ({
 }: {
   readonly label: string;
   readonly reasons: readonly Reason[];
-  readonly place: ActedOn;
+  readonly place: Context;
   readonly empty: string;
 }): VNode => (
   <Table
@@ -138,7 +132,7 @@ export const DecidingReason = ({
   place,
 }: {
   readonly reason: Reason;
-  readonly place: ActedOn;
+  readonly place: Context;
 }): VNode => (
   <>
     <Rule reason={reason} place={place} />

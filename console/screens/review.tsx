@@ -9,6 +9,7 @@ import { useAction } from '../action.ts';
 import { go, guardLeaving } from '../address.ts';
 import { call, problemOf, withQuery, type Problem } from '../api.ts';
 import { Form, ReasonField } from '../fields.tsx';
+import type { Context } from '../format.ts';
 import type { Difference } from '../../shared/schema/diff.ts';
 import { useLoaded } from '../loading.ts';
 import { Button } from '../inline.tsx';
@@ -18,7 +19,7 @@ import { withRecentSignIn } from '../session.ts';
 import { BlastRadius, LimitsEffect, type Impact, type OverTime } from './impact.tsx';
 import { ProblemOrOwner } from './managed.tsx';
 import { Refused } from './propose.tsx';
-import { trialAddress, type Context, type EffectiveChange } from './trial.ts';
+import { trialAddress, type EffectiveChange } from './trial.ts';
 
 /** What a write would do. */
 export interface Effect {

@@ -1,4 +1,5 @@
 /** Trials of writes that say what would become of effective values. */
+import type { Context } from '../format.ts';
 
 /** What a write would make of one key of effective values, in the server's words. */
 export interface EffectiveChange {
@@ -8,13 +9,6 @@ export interface EffectiveChange {
   readonly decided_by: string | null;
   readonly path: string | null;
   readonly enforced: boolean;
-}
-
-/** Whom effective values are asked for. */
-export interface Context {
-  readonly agent_type?: string;
-  readonly service_id?: string;
-  readonly service_type?: string;
 }
 
 /** What the address of a document says itself of the context. */

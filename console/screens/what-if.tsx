@@ -7,12 +7,13 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { ofTenant, parameter } from '../address.ts';
 import { call } from '../api.ts';
 import { anyOf, Filters, SelectField, TypedFilter } from '../fields.tsx';
+import type { Context } from '../format.ts';
 import { riskLevels } from '../known-values.ts';
 import { Table, Waiting } from '../lists.tsx';
 import { useLive, useLoaded, useGet } from '../loading.ts';
 import { State, Time } from '../inline.tsx';
 import { choicesOf, Empty, Heading } from '../parts.tsx';
-import { ReasonTable, type ActedOn } from './reasons.tsx';
+import { ReasonTable } from './reasons.tsx';
 
 type Decided = ResultOf<'config-resolver.decide'>;
 type Contexts = ResultOf<'tenant-config.contexts'>;
@@ -21,7 +22,7 @@ const names = ['action', 'agent_type', 'service_id', 'service_type'] as const;
 const numbers = ['cost_impact', 'resource_scaling'] as const;
 
 const asked = (name: string): string => parameter(name).trim();
-const actedOnAsked = (): ActedOn => ({
+const contextAsked = (): Context => ({
   agent_type: asked('agent_type'),
   service_id: asked('service_id'),
   service_type: asked('service_type'),
@@ -119,7 +120,7 @@ function Answer({ decided }: { readonly decided: Decided }): VNode {
       <ReasonTable
         label="Reasons"
         reasons={decided.reasons}
-        place={actedOnAsked()}
+        place={contextAsked()}
         empty="No rule stands in its way."
       />
       <Table
