@@ -21,11 +21,10 @@ const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
 /** Such as 14:32, by the clock of whoever reads. */
 export const clockTime = (at: string): string => clock.format(new Date(at));
 
-/** Such as 2026-01-31, by the clock of whoever reads. */
-export function localDate(at: Date): string {
-  const two = (value: number): string => String(value).padStart(2, '0');
-  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-}
+/** Such as 2026-01-31T14:32:00, by the clock of whoever reads, as fields of browsers want it. */
+export const localIso = (at: Date): string =>
+  new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+export const localDate = (at: Date): string => localIso(at).slice(0, 10);
 
 const steps: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ['second', 60],

@@ -1,6 +1,7 @@
 /** What effective values are asked for, with the moment: a time or a revision; now by default. */
 import type { VNode } from 'preact';
 import { parameter } from '../address.ts';
+import { localIso } from '../format.ts';
 import { TypedField } from '../parts.tsx';
 
 /** The parameters of the address that are the question. */
@@ -16,16 +17,12 @@ export const contextAsOf = (beginning = ''): ContextAsOf =>
     }),
   );
 
-const two = (number: number): string => String(number).padStart(2, '0');
-
 /**
  * As the browser's field wants it: local, to the second, without a zone. Empty for what is no time.
  */
 export function localFieldOf(at: string): string {
   const date = new Date(at);
-  if (/^\d*$/.test(at) || Number.isNaN(date.getTime())) return '';
-  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-  return `${day}T${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  return /^\d*$/.test(at) || Number.isNaN(date.getTime()) ? '' : localIso(date);
 }
 
 /** What the field has, as the API takes a time; empty for none, undefined for what is no time. */

@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import type { Span } from '../../shared/budgets/windows.ts';
 import type { Freeze } from '../../shared/contracts/freezes.ts';
 import { query, setQuery } from '../address.ts';
+import { localDate } from '../format.ts';
 import { useLoaded } from '../loading.ts';
 import { Button } from '../inline.tsx';
 import { ProblemBox, TableRegion } from '../parts.tsx';
@@ -36,8 +37,7 @@ function monthShown(): Date {
     ? new Date(now.getFullYear(), now.getMonth())
     : new Date(Number(year), Number(month) - 1);
 }
-const monthOf = (date: Date): string =>
-  `${date.getFullYear()}-${String(date.getMonth() + 1).padStart(2, '0')}`;
+const monthOf = (date: Date): string => localDate(date).slice(0, 7);
 const monthsLater = (first: Date, months: number): Date =>
   new Date(first.getFullYear(), first.getMonth() + months);
 
@@ -130,7 +130,7 @@ function DayCell({
   const holds = parts.some(({ freeze }) => freeze.rule.mode !== 'warn');
   return (
     <td class={`${holds ? 'frozen' : ''} ${isToday ? 'today' : ''}`}>
-      <time datetime={`${monthOf(day)}-${String(day.getDate()).padStart(2, '0')}`}>
+      <time datetime={localDate(day)}>
         <span aria-hidden="true">{day.getDate()}</span>
         <span class="unseen">{dayFormat.format(day)}</span>
       </time>

@@ -5,6 +5,7 @@ import type { FreezeWindow } from '../../shared/contracts/freezes.ts';
 import { Problem } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { Field, Select, titled, useFields } from '../fields.tsx';
+import { localIso } from '../format.ts';
 import { RowButton } from '../lists.tsx';
 import type { JsonObject } from '../../shared/schema/json-pointer.ts';
 import { Button } from '../inline.tsx';
@@ -19,8 +20,7 @@ import {
 } from './limit-editor.tsx';
 
 /** Local, as a window has it. */
-const localMinute = (at: Date): string =>
-  new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+const localMinute = (at: Date): string => localIso(at).slice(0, 16);
 
 /** A day from midnight on. */
 function firstWindow(kind: WindowKind): FreezeWindow {
