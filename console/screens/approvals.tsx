@@ -12,7 +12,18 @@ import { approvalStates, riskLevels } from '../known-values.ts';
 import { useLiveApprovals, useLoaded, useGet } from '../loading.ts';
 import { Field, FilterField, Filters, fitting, SelectField } from '../fields.tsx';
 import { Table, Waiting } from '../lists.tsx';
-import { Button, Link, Risk, Said, State, stateTitle, Strong, Time, Who } from '../inline.tsx';
+import {
+  Button,
+  FineTime,
+  Link,
+  Risk,
+  Said,
+  State,
+  stateTitle,
+  Strong,
+  Time,
+  Who,
+} from '../inline.tsx';
 import { Empty, Fact, Heading, ProblemBox, Section, TextBlock } from '../parts.tsx';
 import { setsForMe, useWhatWaits } from '../inbox.ts';
 import { decides, user } from '../session.ts';
@@ -136,11 +147,12 @@ function OneApproval({ id }: { readonly id: string }): VNode {
   return (
     <section class="approval">
       <Heading title={data?.title ?? 'Approval'}>{data && <State state={data.state} />}</Heading>
-      {problem?.status === 422 ? (
-        <Empty>There is no approval with this id.</Empty>
-      ) : (
-        <ProblemBox problem={problem} retry={reload} />
-      )}
+      <Waiting
+        data={data}
+        problem={problem}
+        retry={reload}
+        unknown="There is no approval with this id."
+      />
       {data && <Facts approval={data} />}
       {data && isPending && <Decide address={address} approval={data} onDone={reload} />}
       {data && <Timeline approval={data} />}
@@ -189,10 +201,7 @@ function Facts({ approval }: { readonly approval: Approval }): VNode {
           {approval.approved_by.length} of {approval.policy.required}
           {approval.approved_by.map(({ by, name, at, comment }) => (
             <div key={`${by} ${at}`}>
-              <bdi title={by}>{name}</bdi>{' '}
-              <span class="fine">
-                <Time at={at} />
-              </span>
+              <bdi title={by}>{name}</bdi> <FineTime at={at} />
               <Said>{comment}</Said>
             </div>
           ))}

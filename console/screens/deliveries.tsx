@@ -10,7 +10,7 @@ import { useEvery, useGet } from '../loading.ts';
 import { Pager, Table, Waiting, Notice } from '../lists.tsx';
 import { anyOf, FilterField, Filters, fitting, SelectField } from '../fields.tsx';
 import { Button, Named, State, Time } from '../inline.tsx';
-import { Empty, Fact, Heading, Loading, ProblemBox, Section, TextBlock } from '../parts.tsx';
+import { Fact, Heading, ProblemBox, Section, TextBlock } from '../parts.tsx';
 import { hasRole } from '../session.ts';
 import type { ScreenProperties } from './screen.ts';
 
@@ -115,12 +115,12 @@ function OneDelivery({ id }: { readonly id: string }): VNode {
   return (
     <section>
       <Heading title="Delivery" />
-      {problem?.status === 422 ? (
-        <Empty>There is no delivery with this id.</Empty>
-      ) : (
-        <ProblemBox problem={problem} retry={reload} />
-      )}
-      {!data && !problem && <Loading />}
+      <Waiting
+        data={data}
+        problem={problem}
+        retry={reload}
+        unknown="There is no delivery with this id."
+      />
       {data && <Facts delivery={data} />}
       {data && hasRole('tenant_admin') && (
         <Replay address={address} delivery={data} onDone={reload} />
