@@ -171,7 +171,7 @@ export const TypedFilter = ({
 }: {
   readonly name: string;
   readonly label: string;
-  readonly type?: 'date';
+  readonly type?: 'date' | 'datetime-local';
   readonly placeholder?: string;
   readonly choices?: readonly Choice[] | undefined;
 }): VNode => (

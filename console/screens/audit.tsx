@@ -4,16 +4,16 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { parameter, setQuery, tenantShown } from '../address.ts';
+import { parameter, tenantShown } from '../address.ts';
 import { useAction } from '../action.ts';
 import { withQuery } from '../api.ts';
 import { saveLines } from '../files.ts';
-import { Filters } from '../fields.tsx';
+import { Filters, TypedFilter } from '../fields.tsx';
 import { longJson } from '../format.ts';
 import { useGet } from '../loading.ts';
 import { type Cells, OpenTable, Pager, Waiting } from '../lists.tsx';
 import { Button, Time, Who } from '../inline.tsx';
-import { Fact, Heading, ProblemBox, TextBlock, TypedField } from '../parts.tsx';
+import { Fact, Heading, ProblemBox, TextBlock } from '../parts.tsx';
 import { nameOf } from '../people.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
 import { AuditPresets } from './audit-presets.tsx';
@@ -96,32 +96,15 @@ function emptyText(isFiltered: boolean, next: string | null | undefined): string
   return next ? 'Nothing on this page fits the filters.' : 'Nothing fits the filters.';
 }
 
-function FilterForm(): VNode {
-  const field = (
-    name: (typeof filters)[number],
-    label: string,
-    placeholder: string,
-    type = 'text',
-  ): VNode => (
-    <TypedField
-      label={label}
-      type={type}
-      name={name}
-      value={parameter(name)}
-      placeholder={placeholder}
-      onTyped={(text) => setQuery({ [name]: text, cursor: '', open: '' })}
-    />
-  );
-  return (
-    <Filters class="question five">
-      {field('actor', 'By', 'address or id')}
-      {field('action', 'Action begins with', 'config.')}
-      {field('target', 'Target', 'id or name')}
-      {field('since', 'From', '', 'datetime-local')}
-      {field('until', 'Before', '', 'datetime-local')}
-    </Filters>
-  );
-}
+const FilterForm = (): VNode => (
+  <Filters class="question five">
+    <TypedFilter name="actor" label="By" placeholder="address or id" />
+    <TypedFilter name="action" label="Action begins with" placeholder="config." />
+    <TypedFilter name="target" label="Target" placeholder="id or name" />
+    <TypedFilter name="since" label="From" type="datetime-local" />
+    <TypedFilter name="until" label="Before" type="datetime-local" />
+  </Filters>
+);
 
 /** Strata itself and operators have no name of their own. */
 const ActorOf = ({ actor }: { readonly actor: AuditEvent['actor'] }): VNode => (
