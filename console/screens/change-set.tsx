@@ -208,36 +208,25 @@ const mostSentences = 5;
 
 function Differences({ set, owner }: { readonly set: ChangeSet; readonly owner: Owner }): VNode {
   const { items, changes, moved = [] } = set;
+  const item = (path: string, about: string, all: readonly Change[]): VNode => (
+    <Item
+      key={path}
+      title={<DocumentName path={path} owner={owner} />}
+      about={about}
+      changes={all.filter(({ resource }) => resource === path)}
+    />
+  );
   return (
     <Section title="What changes">
-      {items.map(({ action, path, base }) => (
-        <Item
-          key={path}
-          title={<DocumentName path={path} owner={owner} />}
-          about={
-            base === null
-              ? 'There is none yet.'
-              : `${action === 'delete' ? 'It is deleted; based' : 'Based'} on revision ${base}.`
-          }
-          changes={changes.filter(({ resource }) => resource === path)}
-        />
-      ))}
+      {items.map(({ action, path, base }) => {
+        const based = action === 'delete' ? 'It is deleted; based' : 'Based';
+        const about = base === null ? 'There is none yet.' : `${based} on revision ${base}.`;
+        return item(path, about, changes);
+      })}
       {moved.length > 0 && (
         <section aria-label="What others changed">
           <h2>What others had changed before it was rebased</h2>
-          {items.map(({ path }) => {
-            const own = moved.filter(({ resource }) => resource === path);
-            return (
-              own.length > 0 && (
-                <Item
-                  key={path}
-                  title={<DocumentName path={path} owner={owner} />}
-                  about=""
-                  changes={own}
-                />
-              )
-            );
-          })}
+          {[...new Set(moved.map(({ resource }) => resource))].map((path) => item(path, '', moved))}
         </section>
       )}
     </Section>
