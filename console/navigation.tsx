@@ -15,14 +15,6 @@ export interface ScreenAddress {
   readonly rest: readonly string[];
 }
 
-interface Link {
-  readonly title: string;
-  readonly href: string;
-  readonly isCurrent: boolean;
-  /** How much of it waits for whoever looks. */
-  readonly waiting?: number;
-}
-
 export function Navigation({
   tenantId,
   place,
@@ -33,24 +25,22 @@ export function Navigation({
   const isAsked = tenantId !== undefined && decides();
   const waiting = useWaiting(isAsked ? tenantId : undefined);
   const ofPlatform = useWaiting(isPlatformAdmin.value ? '' : undefined);
-  const groups = new Map<string, Link[]>();
-  const add = (group: string, link: Link): void => {
-    groups.set(group, [...(groups.get(group) ?? []), link]);
-  };
-  for (const { group, name, title } of tenantId === undefined ? [] : visibleScreens())
-    add(group, {
+  const links = [
+    ...(tenantId === undefined ? [] : visibleScreens()).map(({ group, name, title }) => ({
+      group,
       title,
       href: hrefOf(`/tenants/${tenantId}/${name}`),
       isCurrent: !place.isPlatform && name === place.name,
-      ...(name === 'approvals' && { waiting }),
-    });
-  for (const { group, name, title } of isPlatformAdmin.value ? platformScreens : [])
-    add(group, {
+      count: name === 'approvals' ? waiting : 0,
+    })),
+    ...(isPlatformAdmin.value ? platformScreens : []).map(({ group, name, title }) => ({
+      group,
       title,
       href: hrefOf(`/platform/${name}`),
       isCurrent: place.isPlatform === true && name === place.name,
-      ...(name === 'change-sets' && { waiting: ofPlatform }),
-    });
+      count: name === 'change-sets' ? ofPlatform : 0,
+    })),
+  ];
   const current = useRef<HTMLAnchorElement>(null);
   // On a narrow screen they are one bar, which may have it beside the screen.
   useEffect(() => {
@@ -61,13 +51,13 @@ export function Navigation({
   return (
     <nav class="side" aria-label="Screens">
       <div>
-        {[...groups].map(([group, links]) => (
+        {[...Map.groupBy(links, ({ group }) => group)].map(([group, own]) => (
           <section key={group}>
             <p class="group" aria-hidden="true">
               {group}
             </p>
             <ul aria-label={group}>
-              {links.map(({ title, href, isCurrent, waiting: count = 0 }) => (
+              {own.map(({ title, href, isCurrent, count }) => (
                 <li key={href}>
                   <a
                     ref={isCurrent ? current : null}

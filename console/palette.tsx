@@ -64,27 +64,23 @@ async function targetsOf(id: string, aborted: AbortSignal): Promise<Target[]> {
     get<Effective>(`/tenants/${id}/config/effective`, aborted),
     hasRole('tenant_admin') ? getAll<Member>(`/tenants/${id}/users`, aborted) : [],
   ]);
+  const target = (kind: Target['kind'], title: string, address: string): Target => ({
+    kind,
+    title,
+    address,
+  });
   return [
-    ...contexts.services.map(({ service_id: title }) => ({
-      kind: 'Service' as const,
-      title,
-      address: effective({ service_id: title }),
-    })),
-    ...contexts.agent_types.map((title) => ({
-      kind: 'Agent' as const,
-      title,
-      address: effective({ agent_type: title }),
-    })),
-    ...Object.keys(values).map((title) => ({
-      kind: 'Key' as const,
-      title,
-      address: effective({ q: title, open: title }),
-    })),
-    ...members.map(({ email, display_name: name }) => ({
-      kind: 'Person' as const,
-      title: name === null ? email : `${name} ${email}`,
-      address: withQuery(`/tenants/${id}/members`, { q: email }),
-    })),
+    ...contexts.services.map(({ service_id: service }) =>
+      target('Service', service, effective({ service_id: service })),
+    ),
+    ...contexts.agent_types.map((agent) =>
+      target('Agent', agent, effective({ agent_type: agent })),
+    ),
+    ...Object.keys(values).map((key) => target('Key', key, effective({ q: key, open: key }))),
+    ...members.map(({ email, display_name: name }) => {
+      const address = withQuery(`/tenants/${id}/members`, { q: email });
+      return target('Person', name === null ? email : `${name} ${email}`, address);
+    }),
   ];
 }
 
