@@ -5,14 +5,8 @@ const themes = ['system', 'light', 'dark'] as const;
 type Theme = (typeof themes)[number];
 const kept = 'strata-theme';
 
-const isTheme = (text: string | null): text is Theme => themes.some((each) => each === text);
-
-function chosen(): Theme {
-  const text = localStorage.getItem(kept);
-  return isTheme(text) ? text : 'system';
-}
-
-export const theme = signal<Theme>(chosen());
+const chosen = localStorage.getItem(kept);
+export const theme = signal<Theme>(themes.find((each) => each === chosen) ?? 'system');
 
 export function applyTheme(): void {
   const { documentElement: page } = document;

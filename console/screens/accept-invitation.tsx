@@ -6,7 +6,7 @@ import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { go, hrefOf } from '../address.ts';
 import { useAction } from '../action.ts';
-import { NewPassword, useFields } from '../fields.tsx';
+import { Form, NewPassword, useFields } from '../fields.tsx';
 import { Button } from '../inline.tsx';
 import { ProblemBox } from '../parts.tsx';
 import { signIn } from '../session.ts';
@@ -18,15 +18,13 @@ export function AcceptInvitation({ token }: { readonly token: string | undefined
   useEffect(() => {
     document.title = 'Invitation · Strata';
   }, []);
-  const accept = (event: Event, withPassword: boolean): void => {
-    event.preventDefault();
+  const accept = (password: Partial<typeof typed>): void =>
     void run(async () => {
-      const next = await signIn({ token, ...(withPassword && typed) });
+      const next = await signIn({ token, ...password });
       if (next)
         notice.value = `You are a member of ${next.tenant.name} now. Sign in as ${next.email}.`;
       go('', { replace: true });
     });
-  };
   if (token === undefined)
     return (
       <main class="narrow">
@@ -40,7 +38,7 @@ export function AcceptInvitation({ token }: { readonly token: string | undefined
   return (
     <main class="narrow sign-in">
       <h1>You are invited</h1>
-      <form onSubmit={(event: Event) => accept(event, true)}>
+      <Form onSend={() => accept(typed)}>
         <ProblemBox problem={problem} />
         <NewPassword label="Choose a password" {...field('password')} />
         <p class="fine">12 characters at least, and not a common one.</p>
@@ -51,10 +49,10 @@ export function AcceptInvitation({ token }: { readonly token: string | undefined
             class="link"
             says="Accept without a new password"
             disabled={isBusy}
-            onClick={(event: Event) => accept(event, false)}
+            onClick={() => accept({})}
           />
         </p>
-      </form>
+      </Form>
     </main>
   );
 }

@@ -12,7 +12,7 @@ import { nameBeside } from '../format.ts';
 import { useLive, useGet } from '../loading.ts';
 import { type Cells, OpenTable, Pager, Waiting } from '../lists.tsx';
 import { saveText } from '../files.ts';
-import { Button, Ends, Link, State, Time, Who } from '../inline.tsx';
+import { Button, Ends, Link, Said, State, Time, Who } from '../inline.tsx';
 import { Changes, Heading } from '../parts.tsx';
 import { hasRole, readsConfiguration } from '../session.ts';
 import { sortedBy, type Orders } from '../sorting.ts';
@@ -194,10 +194,8 @@ const What = ({ entry, owner }: { readonly entry: Entry; readonly owner: Owner }
       </div>
     )}
     {entry.reason !== null && (
-      <div class="fine said">
-        <q>
-          <bdi>{entry.reason}</bdi>
-        </q>
+      <div class="fine">
+        <Said>{entry.reason}</Said>
       </div>
     )}
   </>

@@ -5,7 +5,7 @@ import { hrefOf, ofTenant, tenantShown } from '../address.ts';
 import { get, withQuery } from '../api.ts';
 import { shortJson } from '../format.ts';
 import { useLoaded } from '../loading.ts';
-import { Button, Ends, Time, Value, Who } from '../inline.tsx';
+import { Button, Ends, Said, Time, Value, Who } from '../inline.tsx';
 import { Columns } from '../parts.tsx';
 import { hasRole, readsConfiguration, tenant } from '../session.ts';
 import { glyphOf, layerTitles, titleOf, type Explained, type Rung, type Way } from './ladder.ts';
@@ -126,10 +126,10 @@ export function Ladder({
   );
 }
 
-type Said = Pick<Detail, 'reason' | 'until' | 'config_type' | 'resource_id'>;
+type Written = Pick<Detail, 'reason' | 'until' | 'config_type' | 'resource_id'>;
 
 /** The change in the history of its document, where it is undone. */
-const changeOf = (revision: number, { config_type, resource_id: id }: Said): string => {
+const changeOf = (revision: number, { config_type, resource_id: id }: Written): string => {
   const resource_id = id === tenantShown.value ? undefined : id;
   return withQuery(ofTenant('/history'), { config_type, resource_id, open: String(revision) });
 };
@@ -138,7 +138,7 @@ const changeOf = (revision: number, { config_type, resource_id: id }: Said): str
  * Why, and until when, by revision, of what the tenant's own layers say: from its history, for
  * whoever may read that.
  */
-function useSaid(rungs: readonly Rung[]): ReadonlyMap<number, Said> {
+function useSaid(rungs: readonly Rung[]): ReadonlyMap<number, Written> {
   const id = tenant.value?.id;
   const mayRead = readsConfiguration();
   const own = mayRead ? rungs.filter(({ isEditable }) => isEditable) : [];
@@ -146,7 +146,7 @@ function useSaid(rungs: readonly Rung[]): ReadonlyMap<number, Said> {
   const { data } = useLoaded(`said ${id} ${revisions.join(' ')}`, async (aborted) => {
     const read = revisions.map(async (revision) => {
       const address = `/tenants/${id}/config/history/${revision}`;
-      return [revision, await get<Said>(address, aborted)] as const;
+      return [revision, await get<Written>(address, aborted)] as const;
     });
     return new Map(await Promise.all(read));
   });
@@ -166,7 +166,7 @@ function RungRow({
   onChange,
 }: {
   readonly rung: Rung;
-  readonly said: Said | undefined;
+  readonly said: Written | undefined;
   /** Absent where what is shown is of another moment. */
   readonly onChange?: ((way: Way, rung: Rung) => void) | undefined;
 }): VNode {
@@ -192,10 +192,8 @@ function RungRow({
       <td>
         {isSet && <Who id={updatedBy} name={rung.updatedByName} />}
         {reason !== null && (
-          <div class="fine said">
-            <q>
-              <bdi>{reason}</bdi>
-            </q>
+          <div class="fine">
+            <Said>{reason}</Said>
           </div>
         )}
       </td>

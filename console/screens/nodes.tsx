@@ -145,10 +145,7 @@ function Needs({ ready }: { readonly ready: Readiness }): VNode {
       <dl class="facts">
         <Fact name="status" says={<strong>{said(status)}</strong>} />
         {Object.entries(parts).map(([name, value]) => (
-          <div key={name}>
-            <dt>{name.replaceAll('_', ' ')}</dt>
-            <dd>{said(value)}</dd>
-          </div>
+          <Fact key={name} name={name.replaceAll('_', ' ')} says={said(value)} />
         ))}
       </dl>
     </Section>

@@ -11,10 +11,9 @@ import { useAction } from '../action.ts';
 import { call } from '../api.ts';
 import { useLoaded } from '../loading.ts';
 import { RowButton, Table } from '../lists.tsx';
-import { Button, Code } from '../inline.tsx';
+import { Button, Code, Value } from '../inline.tsx';
 import { Changes, Dialog, Empty, Heading, Loading, ProblemBox } from '../parts.tsx';
 import { addToPlan, emptyPlan, planItems, removeFromPlan, type PlanItem } from '../plan-items.ts';
-import { shortJson } from '../format.ts';
 import { parsedJson } from '../typed-values.ts';
 import { BlastRadius, LimitsEffect, type Impact } from './impact.tsx';
 import { canBeStaged, NewRollout } from './new-rollout.tsx';
@@ -71,14 +70,7 @@ const Items = ({ items }: { readonly items: readonly PlanItem[] }): VNode => (
           </>
         ),
       ],
-      [
-        'Body',
-        ({ body }) => (
-          <code class="value">
-            <bdi>{body === undefined ? '–' : shortJson(body, 200)}</bdi>
-          </code>
-        ),
-      ],
+      ['Body', ({ body }) => (body === undefined ? '–' : <Value value={body} longest={200} />)],
       [
         { unseen: 'Action' },
         ({ path }) => <RowButton says="Take out" of={path} onClick={() => removeFromPlan(path)} />,
