@@ -312,7 +312,8 @@ test('an auth node whose clock is ahead ends no session, removes no key, and mak
     session_id: me.session_id,
     platform_roles: [],
   };
-  const request = { caller, call: async () => [], committed: [], requestId: 'x' };
+  const membership = { tenant_id: tenant.id, tenant_status: 'active', roles: ['tenant_admin'] };
+  const request = { caller, call: async () => [membership], committed: [], requestId: 'x' };
   jest.useFakeTimers({ now: Date.now() + 400 * 86_400_000, doNotFake: timers });
   try {
     const { 'auth.sessions.resolve': stateOf } = sessionActions(parts);
