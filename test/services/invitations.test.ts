@@ -32,7 +32,7 @@ beforeAll(async () => {
   database = await strataDatabase();
   strata = await startStrata({
     DATABASE_URL: database.url,
-    PLATFORM_ADMIN_EMAILS: `admin@example.com,${futureAdmin},listed@platform.example`,
+    PLATFORM_ADMIN_EMAILS: `admin@example.com,${futureAdmin},listed@platform.example,leaver@platform.example`,
   });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   first = await createTenant(strata.url, platform, 'First');
@@ -607,6 +607,42 @@ describe('a tenant_admin', () => {
     expect(await memberOf(tenant, puppet.user_id)).toMatchObject({ roles: ['viewer'] });
   });
 
+  test('of the platform who is none any more when it is their turn changes nothing of accounts', async () => {
+    const tenant = await createTenantWith(strata.url, platform, 'Platform turns');
+    const member = { email: 'leaver@platform.example', roles: ['viewer'] };
+    const leaver = await addMember(tenant.admin, tenant.id, member);
+    const puppet = await addMember(tenant.admin, tenant.id, {
+      email: somebody(),
+      roles: ['viewer'],
+    });
+    const made = await leaver.client.post('/auth/api-key', {
+      name: 'idp',
+      scopes: ['identity:manage'],
+    });
+    const key = new Client(strata.url, made.body.api_key);
+    const account = `/auth/users/${puppet.user_id}`;
+    const lock = await holdLock(
+      database,
+      'SELECT FROM strata.revisions WHERE scope = $1 FOR UPDATE',
+      ['auth'],
+    );
+    const disabled = platform.patch(`/auth/users/${leaver.user_id}`, { status: 'disabled' });
+    await lock.untilWaiting(1);
+    const late = [
+      leaver.client.patch(account, { status: 'disabled' }),
+      leaver.client.delete(account),
+      leaver.client.put('/auth/workload-issuers', { issuers: [] }),
+      key.patch(account, { status: 'disabled' }),
+    ];
+    await lock.untilWaiting(1 + late.length);
+    await lock.release();
+    expect(outcome(await disabled)).toBe('200');
+    const [first, second, third, byKey] = (await Promise.all(late)).map(outcome);
+    expect([first, second, third]).toEqual(Array(3).fill('401 auth_session_revoked'));
+    expect(byKey).toBe('403 insufficient_role');
+    expect((await platform.get(account)).body.status).toBe('active');
+  });
+
   test('is made by no one whose sign-in was longer ago than ten minutes', async () => {
     const tenant = await createTenantWith(strata.url, platform, 'Granting');
     const users = `/tenants/${tenant.id}/users`;
@@ -717,5 +753,5 @@ test('administrators of the platform who disable each other at once leave one', 
   await lock.untilWaiting(2);
   await lock.release();
   const outcomes = (await Promise.all(both)).map(outcome);
-  expect(outcomes.sort()).toEqual(['200', '409 conflict']);
+  expect(outcomes.sort()).toEqual(['200', '401 auth_session_revoked']);
 });

@@ -25,6 +25,7 @@ import { networkOf } from '../../throttling/rules/throttle.ts';
 import { ApiKeyEntity, PasskeyEntity, UserEntity, type UserRow } from '../../schema.ts';
 import { cacheKeysOfApiKeys, endApiKeysIn } from '../../api-keys/stores/api-keys.ts';
 import { recordEvent } from '../../stores/audit-events.ts';
+import { commitByPlatformAdministrator } from '../../stores/by-administrators.ts';
 import { beginErasure, endErasure, lockUnclaimed } from '../../stores/erasure.ts';
 import { endCredentials } from '../stores/proof.ts';
 import { accountsAt } from '../stores/status-history.ts';
@@ -280,25 +281,30 @@ const changeActions = ({ db, settings, notices }: AuthParts) =>
       const disables = status === 'disabled';
       if (disables && id === request.caller.id)
         throw new StrataError('conflict', 'You cannot disable your own account.');
-      const result = await commitChange(db, request, authScope, async (manager) => {
-        const user = await lockAccount(manager, id);
-        if (!user || user.erasing_since !== null)
-          throw new StrataError('not_found', 'There is no such account.');
-        // Two who disable each other at once would leave none.
-        if (disables) await requireAnotherAdmin(manager, user, settings());
-        await manager.update(UserEntity, { id }, { status });
-        const sessionKeys = disables ? await endSessionsOf(manager, id) : [];
-        const apiKeyKeys = await cacheKeysOfApiKeys(manager, id);
-        const action = disables ? 'auth.user_disabled' : 'auth.user_enabled';
-        const hasChanged = status !== user.status;
-        const changed = { ...user, status };
-        request.checkAnswer(managedAccountOf(changed, settings()));
-        return {
-          result: changed,
-          keys: [accountKey({ user_id: id }), ...sessionKeys, ...apiKeyKeys],
-          events: hasChanged ? [eventAbout(action, id, user.email)] : [],
-        };
-      });
+      const result = await commitByPlatformAdministrator(
+        db,
+        request,
+        settings(),
+        async (manager) => {
+          const user = await lockAccount(manager, id);
+          if (!user || user.erasing_since !== null)
+            throw new StrataError('not_found', 'There is no such account.');
+          // Two who disable each other at once would leave none.
+          if (disables) await requireAnotherAdmin(manager, user, settings());
+          await manager.update(UserEntity, { id }, { status });
+          const sessionKeys = disables ? await endSessionsOf(manager, id) : [];
+          const apiKeyKeys = await cacheKeysOfApiKeys(manager, id);
+          const action = disables ? 'auth.user_disabled' : 'auth.user_enabled';
+          const hasChanged = status !== user.status;
+          const changed = { ...user, status };
+          request.checkAnswer(managedAccountOf(changed, settings()));
+          return {
+            result: changed,
+            keys: [accountKey({ user_id: id }), ...sessionKeys, ...apiKeyKeys],
+            events: hasChanged ? [eventAbout(action, id, user.email)] : [],
+          };
+        },
+      );
       return managedAccountOf(result, settings());
     },
 
@@ -308,7 +314,7 @@ const changeActions = ({ db, settings, notices }: AuthParts) =>
      * sets a password and registers a passkey.
      */
     async 'auth.users.recover'({ user_id: id }, request) {
-      const user = await commitChange(db, request, authScope, async (manager) => {
+      const user = await commitByPlatformAdministrator(db, request, settings(), async (manager) => {
         const locked = await lockForChange(manager, id);
         if (!locked || locked.erasing_since !== null)
           throw new StrataError('not_found', 'There is no such account.');
@@ -330,7 +336,7 @@ const changeActions = ({ db, settings, notices }: AuthParts) =>
     async 'auth.users.delete'({ user_id: id }, request) {
       if (id === request.caller.id)
         throw new StrataError('conflict', 'You cannot delete your own account.');
-      await commitChange(db, request, authScope, async (manager) => {
+      await commitByPlatformAdministrator(db, request, settings(), async (manager) => {
         const user = await lockAccount(manager, id);
         if (!user) throw new StrataError('not_found', 'There is no such account.');
         const none = { result: undefined, keys: [], events: [] };

@@ -5,8 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
-import { commitChange, type EventDraft } from '../../../../shared/commits/commit.ts';
-import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
+import type { EventDraft } from '../../../../shared/commits/commit.ts';
 import type { ResultOf } from '../../../../shared/contracts/index.ts';
 import { pageById } from '../../../../shared/documents/paging.ts';
 import { ifFound, invalid, StrataError } from '../../../../shared/errors.ts';
@@ -17,6 +16,7 @@ import type { Settings } from '../../../../shared/settings/settings.ts';
 import type { AuthParts } from '../../parts.ts';
 import { ssoProviderProblems, type SsoProviderBody } from '../rules/sso-provider.ts';
 import { SsoProviderEntity, type SsoProviderRow } from '../../schema.ts';
+import { commitByPlatformAdministrator } from '../../stores/by-administrators.ts';
 import { endSessionsThrough } from '../../sessions/stores/sessions.ts';
 import {
   findProvidersOfAddress,
@@ -132,44 +132,54 @@ export function ssoProviderActions({ db, settings, guard }: AuthParts) {
 
     async 'auth.sso.providers.create'({ body }, request) {
       await check(body, guard, request);
-      const result = await commitChange(db, request, authScope, async (manager) => {
-        const row = rowOf(randomUUID(), body, null, settings());
-        await requireFreeDomains(manager, row);
-        await manager.insert(SsoProviderEntity, row);
-        request.checkAnswer(viewOf(row));
-        const event = eventAbout('auth.sso_provider_created', row, viewOf(row));
-        return { result: row, keys: [], events: [event] };
-      });
+      const result = await commitByPlatformAdministrator(
+        db,
+        request,
+        settings(),
+        async (manager) => {
+          const row = rowOf(randomUUID(), body, null, settings());
+          await requireFreeDomains(manager, row);
+          await manager.insert(SsoProviderEntity, row);
+          request.checkAnswer(viewOf(row));
+          const event = eventAbout('auth.sso_provider_created', row, viewOf(row));
+          return { result: row, keys: [], events: [event] };
+        },
+      );
       return viewOf(result);
     },
 
     async 'auth.sso.providers.put'({ id, body }, request) {
       await check(body, guard, request);
-      const result = await commitChange(db, request, authScope, async (manager) => {
-        const before = await find(manager, id);
-        const row = rowOf(id, body, before, settings());
-        await requireFreeDomains(manager, row);
-        await manager.save(SsoProviderEntity, row);
-        request.checkAnswer(viewOf(row));
-        // Whoever disables it by mistake stays to enable it.
-        const keptId = request.caller.session_id;
-        const keys = row.enabled ? [] : await endSessionsThrough(manager, id, keptId);
-        const payload = {
-          changes: changesBetween(before, row),
-          secret_replaced: row.client_secret !== before.client_secret,
-          sessions_ended: keys.length,
-        };
-        // A provider that moves is neither tenant's to tell, since its changes name the other.
-        const isMoved = row.tenant_id !== before.tenant_id;
-        const owner = isMoved ? { ...row, tenant_id: null } : row;
-        const event = eventAbout('auth.sso_provider_updated', owner, payload);
-        return { result: row, keys, events: [event] };
-      });
+      const result = await commitByPlatformAdministrator(
+        db,
+        request,
+        settings(),
+        async (manager) => {
+          const before = await find(manager, id);
+          const row = rowOf(id, body, before, settings());
+          await requireFreeDomains(manager, row);
+          await manager.save(SsoProviderEntity, row);
+          request.checkAnswer(viewOf(row));
+          // Whoever disables it by mistake stays to enable it.
+          const keptId = request.caller.session_id;
+          const keys = row.enabled ? [] : await endSessionsThrough(manager, id, keptId);
+          const payload = {
+            changes: changesBetween(before, row),
+            secret_replaced: row.client_secret !== before.client_secret,
+            sessions_ended: keys.length,
+          };
+          // A provider that moves is neither tenant's to tell, since its changes name the other.
+          const isMoved = row.tenant_id !== before.tenant_id;
+          const owner = isMoved ? { ...row, tenant_id: null } : row;
+          const event = eventAbout('auth.sso_provider_updated', owner, payload);
+          return { result: row, keys, events: [event] };
+        },
+      );
       return viewOf(result);
     },
 
     async 'auth.sso.providers.delete'({ id }, request) {
-      await commitChange(db, request, authScope, async (manager) => {
+      await commitByPlatformAdministrator(db, request, settings(), async (manager) => {
         const row = await find(manager, id);
         await manager.delete(SsoProviderEntity, { id });
         const keys = await endSessionsThrough(manager, id, request.caller.session_id);
