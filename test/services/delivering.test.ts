@@ -292,6 +292,45 @@ describe('who may claim what', () => {
     }
   });
 
+  test('while the mail server hangs, mails of many tenants hold up none of their webhooks', async () => {
+    const tenants = Array.from({ length: 70 }, () => randomUUID());
+    const own = () =>
+      db.query(`UPDATE notifier.deliveries SET tenant_id = split_part(endpoint_key, ' ', 2)::uuid,
+        channel = split_part(endpoint_key, ' ', 1)`);
+    await queue(
+      tenants.map((id) => `email ${id}`),
+      16,
+    );
+    await own();
+    const { promise: hangs, resolve: end } = Promise.withResolvers<never>();
+    const sent: string[] = [];
+    const delivering = startDelivering({
+      db,
+      log: pino({ level: 'silent' }),
+      open: () => ({ config: {}, revision: 1 }) as never,
+      sender: {
+        retryPlan: () => undefined as never,
+        send({ endpoint_key: key }) {
+          sent.push(key);
+          return hangs;
+        },
+      },
+    });
+    try {
+      await eventually(async () => expect(sent.length).toBeGreaterThan(400));
+      await queue(tenants.map((id) => `webhook ${id} 0`));
+      await own();
+      delivering.wake();
+      await eventually(async () => {
+        const webhooks = sent.filter((key) => key.startsWith('webhook '));
+        expect(webhooks).toHaveLength(tenants.length);
+      });
+    } finally {
+      end({ result: 'delivered', duration_ms: 1, status: 200, answer: null, error: null } as never);
+      await delivering.stop();
+    }
+  });
+
   test('where one endpoint has most of what is pending, none is looked for in all of it', async () => {
     await queue(['most'], 20_000);
     await queue(['none'], 0);

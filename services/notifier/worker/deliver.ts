@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DataSource } from 'typeorm';
+import { channels } from '../../../shared/contracts/notifier.ts';
 import { startBackgroundLoop } from '../../../shared/concurrency/background-loop.ts';
 import {
   claimDue,
@@ -30,6 +31,10 @@ const slots = 1024;
  * last, and for mail: so an outage of what many tenants post to delays no other's notices.
  */
 const reserved = 128;
+/** Mails have at most these: while the mail server hangs, those of all tenants wait for it together. */
+const slotsOfMail = 512;
+/** Where fewer are left of these, a claim takes no mail rather than so few notices. */
+const leastOfMail = 64;
 /** How late a wake-up that was missed makes a notice. */
 const pollMs = 1000;
 /** Often enough that a claim, which lasts 10 s, survives two failed renewals. */
@@ -56,6 +61,7 @@ export interface DeliveryWorker {
 interface Send {
   readonly id: string;
   readonly tenantId: string;
+  readonly isMail: boolean;
   readonly recorded: Promise<void>;
 }
 
@@ -64,6 +70,17 @@ function fullTenants(sends: Iterable<Send>, most: number): Set<string> {
   const byTenant = Map.groupBy(sends, ({ tenantId }) => tenantId);
   const full = [...byTenant].filter(([, own]) => own.length >= most);
   return new Set(full.map(([tenantId]) => tenantId));
+}
+
+/** How many a claim takes at most, and of which channels. */
+function roomBeside(sends: readonly Send[]) {
+  const free = slots - sends.length;
+  const isScarce = free <= reserved;
+  const most = isScarce ? free : free - reserved;
+  const ofMail = slotsOfMail - sends.filter(({ isMail }) => isMail).length;
+  if (ofMail < leastOfMail)
+    return { isScarce, most, known: channels.filter((channel) => channel !== 'email') };
+  return { isScarce, most: Math.min(most, ofMail), known: channels };
 }
 
 export function startDelivering(options: DeliveryOptions): DeliveryWorker {
@@ -106,14 +123,16 @@ export function startDelivering(options: DeliveryOptions): DeliveryWorker {
 
   /** Starts what is due and there is room for; answers how many deliveries it has claimed. */
   async function startDue(): Promise<number> {
-    const free = slots - inFlight.size;
-    if (free <= 0) return 0;
-    const isScarce = free <= reserved;
+    const { most, isScarce, known } = roomBeside([...inFlight.values()]);
+    if (most <= 0) return 0;
     const full = fullTenants(inFlight.values(), isScarce ? 1 : sendsPerTenant);
-    const endpoints = [...recorded].filter(([, tenantId]) => !full.has(tenantId));
+    const endpoints = [...recorded].filter(
+      ([key, tenantId]) => !full.has(tenantId) && known.some((name) => key.startsWith(`${name} `)),
+    );
     for (const [key] of endpoints) recorded.delete(key);
     const opened = configs.snapshot();
-    const claims = await claimDue(db, worker, isScarce ? free : free - reserved, {
+    const claims = await claimDue(db, worker, most, {
+      known,
       recorded: endpoints.map(([key]) => key),
       except: [...full],
       ...(isScarce && { perTenant: 1, failing: false }),
@@ -123,8 +142,9 @@ export function startDelivering(options: DeliveryOptions): DeliveryWorker {
       // Claimed once more, because the claim ended while the database stalled. The send that is on
       // its way counts.
       if (inFlight.has(keyOf(claim))) continue;
-      const { id, tenant_id: tenantId } = claim;
-      inFlight.set(keyOf(claim), { id, tenantId, recorded: deliver(claim, open) });
+      const { id, tenant_id: tenantId, channel } = claim;
+      const isMail = channel === 'email';
+      inFlight.set(keyOf(claim), { id, tenantId, isMail, recorded: deliver(claim, open) });
     }
     return claims.length;
   }
