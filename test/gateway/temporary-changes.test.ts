@@ -314,7 +314,7 @@ test('an end that a guardrail refuses is said, tried again, and holds up no othe
   await passTime(other);
   await eventually(async () => {
     const [change] = await open(path);
-    expect(change.note).toMatch(/max_instances/);
+    expect(change.note).toMatch(/^\/max_instances is 9; the guardrail/);
     expect(await open(other)).toEqual([]);
   });
   expect(good(await tenant.admin.get(path)).body.max_instances).toBe(5);

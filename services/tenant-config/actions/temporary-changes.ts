@@ -61,7 +61,8 @@ export function temporaryChangeActions(db: DataSource, documents: AllDocuments) 
     } catch (error) {
       if (!(error instanceof StrataError) || statusOf(codeOf(error)) >= 500) throw error;
       if (codeOf(error) === 'precondition_failed') return false;
-      await refuse(tenantId, row, noteOf(error), request);
+      // Of the document, as its other paths are: no one sent an item.
+      await refuse(tenantId, row, noteOf(error).replace('/items/0/body', ''), request);
       return true;
     }
   }
