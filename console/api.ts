@@ -257,8 +257,12 @@ export interface Page<T> {
   readonly next_cursor: string | null;
 }
 
-/** A list with all of its pages, for lists that people pick from; at most 2,000 items. */
-export async function getAll<T>(path: string, aborted?: AbortSignal): Promise<readonly T[]> {
+/** A list with all of its pages; of those that people pick from at most 2,000 items. */
+export async function getAll<T>(
+  path: string,
+  aborted?: AbortSignal,
+  most = 2000,
+): Promise<readonly T[]> {
   const items: T[] = [];
   let cursor: string | null = null;
   do {
@@ -266,7 +270,7 @@ export async function getAll<T>(path: string, aborted?: AbortSignal): Promise<re
     const page: Page<T> = await get<Page<T>>(query, aborted);
     items.push(...page.items);
     cursor = page.next_cursor;
-  } while (cursor !== null && items.length < 2000);
+  } while (cursor !== null && items.length < most);
   return items;
 }
 

@@ -87,3 +87,26 @@ export function usePages<T>(address: string, wantsAll = false): Pages<T> {
     reload: () => setRound((times) => times + 1),
   };
 }
+
+/** As many rows as a browser lays out at once without a pause that somebody feels. */
+const rowsAtOnce = 200;
+
+/** The rows that are shown of what was found in a list; `showMore` where there may be others. */
+export function useRows<T>(
+  found: readonly T[] | undefined,
+  { isComplete, more }: Pick<Pages<T>, 'isComplete' | 'more'>,
+) {
+  const [most, setMost] = useState(rowsAtOnce);
+  const showMore = (): void => {
+    setMost(most + rowsAtOnce);
+    more();
+  };
+  const hasMore = found !== undefined && (found.length > most || !isComplete);
+  return { rows: found?.slice(0, most), ...(hasMore && { showMore }) };
+}
+
+/** Such as "200 of 1,340 and more". */
+export function countOf(shown: number, loaded: number, isComplete: boolean): string {
+  const all = `${loaded}${isComplete ? '' : ' and more'}`;
+  return shown === loaded ? all : `${shown} of ${all}`;
+}

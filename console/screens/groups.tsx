@@ -16,6 +16,9 @@ import { decides, roleText } from '../roles.ts';
 import { askersOf, groupNames, routesOf, type Routes } from './approver-groups.ts';
 import { membersAddress, nameOfMember, statusText, type Member } from './members.tsx';
 
+/** MEMBERS_PER_TENANT by default: a group has who is in it, wherever the list has them. */
+const mostMembers = 100_000;
+
 interface Group {
   readonly name: string;
   readonly members: readonly Member[];
@@ -39,7 +42,7 @@ function groupsIn(members: readonly Member[], routes: Routes): Group[] {
 export function Groups(): VNode {
   const { data, problem, reload } = useLoaded('groups', async (aborted) => {
     const [members, routes] = await Promise.all([
-      getAll<Member>(membersAddress(), aborted),
+      getAll<Member>(membersAddress(), aborted, mostMembers),
       routesOf(aborted),
     ]);
     return { members, groups: groupsIn(members, routes) };
@@ -144,7 +147,7 @@ function ChangeGroup({
   const work = async (): Promise<void> => {
     const address = membersAddress();
     // As they are now: somebody may have changed their other groups since the page was loaded.
-    const now = await getAll<Member>(address);
+    const now = await getAll<Member>(address, undefined, mostMembers);
     for (const { user_id: id, groups } of now) {
       if (chosen.includes(id) === before.includes(id)) continue;
       const others = groups.filter((each) => each !== name);

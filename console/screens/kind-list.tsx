@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { go, parameter, wantedText } from '../address.ts';
 import { shortJson } from '../format.ts';
 import { useLive } from '../loading.ts';
-import { usePages } from '../pages.ts';
+import { countOf, usePages, useRows } from '../pages.ts';
 import { ShowMore, Table } from '../lists.tsx';
 import { Button, Link, Value } from '../inline.tsx';
 import { ProblemBox } from '../parts.tsx';
@@ -15,15 +15,6 @@ import { addressOf, idOf, mayWrite, screenOf, type DocumentKind } from './docume
 import { Form } from '../fields.tsx';
 
 type Item = Readonly<Record<string, unknown>>;
-
-/** As many rows as a browser lays out at once without a pause that somebody feels. */
-const rowsAtOnce = 200;
-
-/** Such as "200 of 1,340 and more". */
-function countOf(shown: number, loaded: number, isComplete: boolean): string {
-  const all = `${loaded}${isComplete ? '' : ' and more'}`;
-  return shown === loaded ? all : `${shown} of ${all}`;
-}
 
 /**
  * What the filter looks at, made once of each item: there may be tens of thousands, and a filter
@@ -66,16 +57,12 @@ export function KindList({
   const orders = ordersOf(kind);
   // Also what is not loaded yet may be the first.
   const isWhole = wanted !== '' || Object.hasOwn(orders, sort.replace(/^-/, ''));
-  const { items, isComplete, problem, more, reload } = usePages<Item>(address, isWhole);
-  const [most, setMost] = useState(rowsAtOnce);
+  const pages = usePages<Item>(address, isWhole);
+  const { items, isComplete, problem, reload } = pages;
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   useLive(reload, (change) => change.config_type === kind.configType);
   const found = items?.filter((item) => textOf(kind, item).includes(wanted));
-  const shown = found && sortedBy(found, orders, sort).slice(0, most);
-  const showMore = (): void => {
-    setMost(most + rowsAtOnce);
-    more();
-  };
+  const { rows: shown, showMore } = useRows(found && sortedBy(found, orders, sort), pages);
   const isChoosing = mayChangeTogether(kind);
   const shownIds = shown?.map((item) => idOf(kind, item)) ?? [];
   const toggle = (id: string): void => {
@@ -85,7 +72,6 @@ export function KindList({
   };
   // What a filter hides meanwhile is not changed unseen.
   const together = shownIds.filter((id) => chosen.has(id));
-  const hasMore = found !== undefined && (found.length > most || !isComplete);
   return (
     <section class="kind">
       <div class="heading">
@@ -138,7 +124,7 @@ export function KindList({
           ),
         ]}
       />
-      {hasMore && <ShowMore onClick={showMore} />}
+      {showMore && <ShowMore onClick={showMore} />}
     </section>
   );
 }

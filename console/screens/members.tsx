@@ -10,8 +10,9 @@ import { useAction } from '../action.ts';
 import { call } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { useDraft } from '../drafts.ts';
-import { useList, useLoaded } from '../loading.ts';
-import { type Cells, Notice, RowButton, Table, Waiting } from '../lists.tsx';
+import { useLoaded } from '../loading.ts';
+import { type Cells, Notice, RowButton, ShowMore, Table, Waiting } from '../lists.tsx';
+import { countOf, usePages, useRows } from '../pages.ts';
 import { anyOf, boundTo, Field, FilterField, Filters, SelectField } from '../fields.tsx';
 import { Below, Button, State, Time } from '../inline.tsx';
 import { Heading } from '../parts.tsx';
@@ -73,19 +74,20 @@ const newInvitation: Invitation = { email: '', roles: ['viewer'], groups: [], an
 
 export function Members(): VNode {
   const address = membersAddress();
-  const { data, problem, reload } = useList<Member>(address);
   const [doing, setDoing] = useState<Doing>();
   const [invitation, setInvitation] = useDraft<Invitation>(`invitation ${tenantShown.value}`);
   const routes = useLoaded('routes', routesOf);
   const [said, setSaid] = useState<string>();
   const again = useAction();
-  const wanted = wantedText();
-  const status = parameter('status');
+  const [wanted, status, sort] = [wantedText(), parameter('status'), parameter('sort')];
+  // Also who is not loaded yet may fit, or be the first.
+  const pages = usePages<Member>(address, wanted !== '' || status !== '' || sort !== '');
+  const { items: data, isComplete, problem, reload } = pages;
   const found = data?.toSorted(byName).filter((member) => {
     const text = [member.email, member.display_name, ...member.roles, ...member.groups].join(' ');
     return text.toLowerCase().includes(wanted) && (status === '' || member.status === status);
   });
-  const shown = found && sortedBy(found, orders, parameter('sort'));
+  const { rows, showMore } = useRows(found && sortedBy(found, orders, sort), pages);
   const done = (says: string): void => {
     setDoing(undefined);
     setInvitation(undefined);
@@ -116,7 +118,11 @@ export function Members(): VNode {
   return (
     <section>
       <Heading title="Members">
-        {data && <span class="fine number">{data.length}</span>}
+        {data && found && (
+          <span class="fine number" role="status">
+            {countOf(found.length, data.length, isComplete)}
+          </span>
+        )}
         <span class="grow"></span>
         <Button says="Invite…" onClick={() => setInvitation(newInvitation)} />
       </Heading>
@@ -129,11 +135,12 @@ export function Members(): VNode {
       <Table
         label="Members"
         look="lines"
-        items={shown}
+        items={rows}
         keyOf={({ user_id: id }) => id}
-        empty="No one fits the filter."
+        empty={isComplete && 'No one fits the filter.'}
         columns={columnsOf(actions)}
       />
+      {showMore && <ShowMore onClick={showMore} />}
       <DirectoryGroups approverGroups={groups} onChanged={reload} />
       <Visits />
       {invitation && areGroupsKnown && (

@@ -312,6 +312,35 @@ describe('members', () => {
     await seen.close();
   });
 
+  test('of thousands each is found, and the count says whether there are more', async () => {
+    const { id } = tenant;
+    const seen = await tabOf('tenant_admin');
+    const { page } = seen;
+    await page.route(`**/tenants/${id}/users?limit=*`, async (route) => {
+      const from = Number(new URL(route.request().url()).searchParams.get('cursor') ?? '0');
+      const items = Array.from({ length: 200 }, (_each, index) => ({
+        user_id: `id-${from + index}`,
+        email: `person-${from + index}@acme.example`,
+        display_name: null,
+        roles: ['operator'],
+        groups: from === 2200 && index === 0 ? ['rare'] : [],
+        status: 'active',
+        account_status: 'active',
+        can_act: true,
+      }));
+      await route.fulfill({ json: { items, next_cursor: from < 2200 ? `${from + 200}` : null } });
+    });
+    const people = new PeoplePage(page);
+    await people.open(id, 'members');
+    const count = page.getByRole('status').filter({ hasText: /^\d+/ });
+    await eventually(async () => expect(await count.innerText()).toBe('200 and more'));
+    await page.getByRole('searchbox', { name: 'Filter' }).fill('person-2399@');
+    await eventually(async () => expect(await count.innerText()).toBe('1 of 2400'));
+    await people.open(id, 'groups');
+    await page.getByRole('row', { name: 'rare' }).getByText('person-2200@acme.example').waitFor();
+    await seen.close();
+  });
+
   test('what Strata refuses is said in the form, and nothing of it is lost', async () => {
     const seen = await tabOf('tenant_admin');
     const members = new PeoplePage(seen.page);
