@@ -67,8 +67,9 @@ export interface Review {
   readonly onOutdated?: (problem: Problem) => void;
 }
 
-/** A header carries bytes: a reason in any script is sent as UTF-8 in them. */
-const headerText = (text: string): string => String.fromCharCode(...new TextEncoder().encode(text));
+/** A header carries bytes, of one line: a reason in any script is sent as UTF-8 in them. */
+const headerText = (text: string): string =>
+  String.fromCharCode(...new TextEncoder().encode(text.replaceAll(/\s*\n\s*/g, ' ')));
 
 function conditionOf({ revision, isNew }: Review): Record<string, string> {
   if (revision !== undefined) return { 'if-match': `"${revision}"` };

@@ -1073,7 +1073,7 @@ soakDescribe('under four eyes', () => {
     const breakIt = page.getByRole('button', { name: 'Break the glass' });
     await page.getByLabel('Why it cannot wait').fill('Down since 03:10');
     expect(await breakIt.isDisabled()).toBe(true);
-    await page.getByLabel('Why it cannot wait').fill('Down since 03:10, and I am alone');
+    await page.getByLabel('Why it cannot wait').fill('Down since 03:10,\nand I am alone');
     await standAt(page, 'break-glass');
     await breakIt.click();
     const asked = page.getByRole('dialog', { name: 'Sign in once more' });
