@@ -4,7 +4,8 @@
  * where something failed, with 2 where `plan` or `diff` found differences, with 3 where `decide` or
  * an approval says no.
  */
-import manifest from '../../client/package.json' with { type: 'json' };
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { Misused } from '../command.ts';
 import { candidatesFor } from '../completion.ts';
 import { helpAsked, helpOn } from '../help.ts';
@@ -33,7 +34,7 @@ async function main(given: readonly string[], signal: AbortSignal): Promise<numb
   const words = commandFirst(given.map((word) => (word === '-h' ? '--help' : word)));
   const [first] = words;
   if (first === '--version') {
-    print(manifest.version);
+    print(version());
     return 0;
   }
   // Options have values, which name no command.
@@ -91,6 +92,15 @@ function isOption(word: string, index: number, words: readonly string[]): boolea
 
 const isUnfinished = (entered: readonly string[]): boolean =>
   entered.length > 0 && takesValue(entered.at(-1)) && !takesValue(entered.at(-2));
+
+/** Where the manifest is, from the program: in the package, whatever that is called, or here. */
+const manifests = ['../package.json', '../../client/package.json'];
+
+function version(): string {
+  const folder = dirname(realpathSync(process.argv[1]!));
+  const manifest = manifests.map((path) => join(folder, path)).find((path) => existsSync(path))!;
+  return (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version;
+}
 
 /** A failure in one line: what, where, and what to do. */
 function describe(error: unknown): string {

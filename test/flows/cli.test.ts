@@ -276,9 +276,9 @@ describe('what goes wrong', () => {
   });
 
   test('the version is said wherever the package is', () => {
-    const elsewhere = join(cli.folder, 'renamed/dist');
-    cpSync(join(installed.path, 'dist'), elsewhere, { recursive: true });
-    const said = execFileSync(process.execPath, [join(elsewhere, 'strata.cjs'), '--version']);
+    const elsewhere = join(cli.folder, 'renamed');
+    cpSync(installed.path, elsewhere, { recursive: true });
+    const said = execFileSync(process.execPath, [join(elsewhere, 'dist/strata.cjs'), '--version']);
     const manifest = readFileSync(join(installed.path, 'package.json'), 'utf8');
     expect(String(said).trim()).toBe((JSON.parse(manifest) as { version: string }).version);
   });
