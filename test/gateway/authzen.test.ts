@@ -14,6 +14,7 @@ import { Ajv2020, type AnySchema } from 'ajv/dist/2020.js';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
 import { randomUUID } from 'node:crypto';
 import { grown } from '../support/grown.ts';
+import { runPasted } from '../support/pasted.ts';
 import { sharedStrata, type SharedStrata } from '../support/shared-strata.ts';
 import {
   addMember,
@@ -530,4 +531,16 @@ test('a person who is signed in asks for themselves', async () => {
   const own = question({}, { subject: { type: 'user', id: me.body.user.id } });
   expect((await by.post(at, own)).body.decision).toBe(true);
   expect((await by.post(at, question())).status).toBe(403);
+});
+
+test('the example of the documentation runs as pasted', () => {
+  const output = runPasted('docs/operations/authzen.md', 'Authorization API (AuthZEN)', {
+    STRATA: strata.url,
+    TOKEN: tenant.operator.token,
+    TENANT: tenant.id,
+  });
+  expect(output.map((line) => JSON.parse(line) as object)).toEqual([
+    expect.objectContaining({ access_evaluation_endpoint: expect.any(String) }),
+    expect.objectContaining({ decision: true }),
+  ]);
 });

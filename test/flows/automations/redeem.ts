@@ -6,6 +6,7 @@ import { digestOf, type ExactAction } from '../../../services/notifier/rules/act
 import { eventually } from '../../support/cluster.ts';
 import { grown } from '../../support/grown.ts';
 import { holdLock } from '../../support/held-lock.ts';
+import { runPasted } from '../../support/pasted.ts';
 import { soakTest } from '../../support/soak.ts';
 import { Client, createTenantWith, startStrata, type TenantWith } from '../../support/strata.ts';
 import { database, platform, settings, strata } from './strata.ts';
@@ -51,6 +52,19 @@ describe('an action is redeemed', () => {
     expect(await codeOf(id, digest)).toEqual([409, 'grant_used']);
     await tenant.admin.post(path(`/${id}/finish`), { outcome: 'failed' });
     expect(await codeOf(id, digest)).toEqual([409, 'grant_used']);
+  });
+
+  test('the example of the documentation runs as pasted', async () => {
+    const service = `/tenants/${tenant.id}/services/checkout`;
+    await tenant.admin.put(service, { service_type: 'cloud_run' });
+    const output = runPasted('docs/operations/exact-actions.md', 'Exactly this action', {
+      STRATA: strata.url,
+      TOKEN: tenant.operator.token,
+      TENANT: tenant.id,
+    });
+    expect(output.map((line) => JSON.parse(line) as object)).toEqual([
+      expect.objectContaining({ redeemed_by: 'runner-7' }),
+    ]);
   });
 
   test('another action is refused, which the audit says, and consumes nothing', async () => {
