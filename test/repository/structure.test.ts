@@ -58,11 +58,7 @@ const importsOf = (file: string, text: string): string[] =>
       .split(sep)
       .join('/'),
   );
-/** A manifest is no code, and on no level: the command line has its package's for the version. */
-const isCode = (target: string): boolean => !target.endsWith('/package.json');
-const imports = new Map(
-  sources.map((file) => [file, importsOf(file, textOf(file)).filter(isCode)]),
-);
+const imports = new Map(sources.map((file) => [file, importsOf(file, textOf(file))]));
 
 /** Packages whose code is loaded: by `import type` it is not. */
 const packagesIn = (text: string): string[] =>
