@@ -60,7 +60,7 @@ import {
   mostTries,
   newestAdmission,
   pauseMs,
-  stateOfTenant,
+  stateForCaller,
   type Decide,
   type TenantState,
 } from './newest-decision.ts';
@@ -242,7 +242,7 @@ async function start(
       hasTakenMails = true;
     }
     const decideAgain = tries > triesAhead ? decide : undefined;
-    const state = await stateOfTenant(db.manager, tenantId, request.call);
+    const state = await stateForCaller(db.manager, tenantId, request);
     const made = { tenantId, body, intent, admission, state, approval, over, decideAgain };
     try {
       const row = await db.transaction((manager) => insert(manager, options, made, request));

@@ -150,17 +150,17 @@ export function decidingCandidate(tenantId: string, request: Request): FindCandi
   const find = callingCandidate(tenantId, request);
   return async (row) => {
     const candidate = await find(row);
-    await requireCredential(candidate, request);
+    await requireCredential(principalOf(candidate), request);
     return candidate;
   };
 }
 
-async function requireCredential(
-  candidate: Candidate,
-  { caller: { session_id: id }, call }: Request,
+/** Throws 401 where the key or the session of the call is good no more. */
+export async function requireCredential(
+  principal: Principal,
+  { caller: { session_id: id }, call }: Pick<Request, 'caller' | 'call'>,
 ): Promise<void> {
-  if (!(await isKeyGood(principalOf(candidate), call)))
-    throw new StrataError('auth_api_key_invalid');
+  if (!(await isKeyGood(principal, call))) throw new StrataError('auth_api_key_invalid');
   if (id === undefined) return;
   const session = await ifFound(call('auth.sessions.resolve', { session_id: id }));
   if (session && 'stale' in session) throw new StrataError('service_unavailable');

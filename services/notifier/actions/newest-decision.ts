@@ -4,13 +4,17 @@
  */
 import type { EntityManager } from 'typeorm';
 import { revisionsOf } from '../../../shared/commits/commit.ts';
-import { areStillSo, type ReadRight } from '../../../shared/commits/held-rights.ts';
-import type { Call } from '../../../shared/contract-runtime/request.ts';
+import { actsByRoles } from '../../../shared/access.ts';
+import { areStillSo, identitiesOf, type ReadRight } from '../../../shared/commits/held-rights.ts';
+import type { Call, Request } from '../../../shared/contract-runtime/request.ts';
+import { sessionCacheKey } from '../../../shared/contracts/auth.ts';
 import type { DecisionReason } from '../../../shared/contracts/decide.ts';
-import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
+import { authScope, memberScope } from '../../../shared/contracts/revision-scopes.ts';
+import { operators } from '../../../shared/contracts/tenant-document.ts';
 import { ifFound, StrataError } from '../../../shared/errors.ts';
 import type { TimedAdmission } from '../rules/automation.ts';
 import { heldRevisions, heldTenant, isDecidedBy, type Revisions } from '../stores/automations.ts';
+import { requireCredential } from './deciding.ts';
 
 export const mostTries = 20;
 /** Until this node has observed a change of the platform. */
@@ -47,6 +51,42 @@ export async function stateOfTenant(
   const revisions = await revisionsOf(manager, [memberScope(tenantId)]);
   const tenant = await ifFound(call('tenant-config.tenants.get', { tenant_id: tenantId }));
   return { isActive: tenant?.status === 'active', revisions };
+}
+
+type Calling = Pick<Request, 'caller' | 'call'>;
+
+/**
+ * The same for a request, whose caller may lose the right while it waits for the lock on the slots.
+ * Throws 401 or 403 where they have.
+ */
+export async function stateForCaller(
+  manager: EntityManager,
+  tenantId: string,
+  request: Calling,
+): Promise<TenantState> {
+  const accounts = await revisionsOf(manager, [authScope]);
+  const { revisions, isActive } = await stateOfTenant(manager, tenantId, request.call);
+  const identities = isActive ? await requireStanding(tenantId, request) : [];
+  return { isActive, revisions: { ...accounts, ...revisions }, identities };
+}
+
+/** Keys of the account and the credential that the caller goes by. */
+async function requireStanding(tenantId: string, { caller, call }: Calling): Promise<string[]> {
+  if (!actsByRoles(caller)) return [];
+  const { type, id, session_id: session, api_key: key } = caller;
+  const principal = { isPerson: type === 'user', id, key: key?.id };
+  await requireCredential(principal, { caller, call });
+  const found = await ifFound<{ readonly roles: readonly string[]; readonly status?: string }>(
+    principal.isPerson
+      ? call('tenant-config.members.resolve', { tenant_id: tenantId, user_id: id })
+      : call('tenant-config.service-accounts.resolve', { tenant_id: tenantId, account_id: id }),
+  );
+  const isStill = operators.some(
+    (role) => found?.roles.includes(role) && caller.roles.includes(role),
+  );
+  if (!isStill || found?.status === 'disabled') throw new StrataError('insufficient_role');
+  const ofSession = session === undefined ? [] : [sessionCacheKey({ session_id: session })];
+  return [...identitiesOf(principal), ...ofSession];
 }
 
 /**

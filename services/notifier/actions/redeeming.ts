@@ -20,7 +20,7 @@ import {
   mostTries,
   newestAdmission,
   pauseMs,
-  stateOfTenant,
+  stateForCaller,
   type Decide,
 } from './newest-decision.ts';
 
@@ -52,7 +52,7 @@ export const redeemActions = ({
       let least: number | undefined;
       for (let tries = 1; tries <= mostTries; tries += 1) {
         const ahead = await decide(db.manager, least);
-        const state = await stateOfTenant(db.manager, tenantId, request.call);
+        const state = await stateForCaller(db.manager, tenantId, request);
         try {
           const outcome = await db.transaction(async (manager) => {
             await lockSlots(manager, tenantId);

@@ -384,6 +384,45 @@ describe('slots', () => {
     expect(rows).toEqual([{ redeemed_at: null }]);
   });
 
+  test('what is under way while its caller loses the right neither starts nor is redeemed', async () => {
+    const { id, action_digest } = await start();
+    const member = { email: `leaver-${randomUUID()}@slots.example`, roles: ['operator'] };
+    const leaver = await addMember(tenant.admin, tenant.id, member);
+    const made = await tenant.admin.post('/auth/api-key', {
+      name: 'leaked',
+      scopes: ['automations:write'],
+    });
+    const key = new Client(strata.url, made.body.api_key);
+    const slots = 'SELECT FROM notifier.automation_tenants WHERE tenant_id = $1 FOR UPDATE';
+    const lock = await holdLock(database, slots, [tenant.id]);
+    const accounts = `/tenants/${tenant.id}/service-accounts`;
+    const account = await tenant.admin.post(accounts, { name: 'ci', roles: ['operator'] });
+    const ofAccount = await tenant.admin.post(`${accounts}/${account.body.id}/api-keys`, {
+      name: 'ci',
+      scopes: ['automations:write'],
+    });
+    const late = [
+      post({}, key),
+      key.post(path(`/${id}/redeem`), { action_digest, executor: 'runner' }),
+      post({}, leaver.client),
+      post({}, new Client(strata.url, ofAccount.body.api_key)),
+    ];
+    await lock.untilWaiting(late.length);
+    const disabled = { status: 'disabled' };
+    expect((await tenant.admin.patch(`${accounts}/${account.body.id}`, disabled)).status).toBe(200);
+    const taken = [
+      await tenant.admin.delete(`/auth/api-keys/${made.body.id}`),
+      await tenant.admin.delete(`/tenants/${tenant.id}/users/${leaver.user_id}`),
+    ];
+    expect(taken.map(({ status }) => status)).toEqual([204, 204]);
+    await lock.release();
+    const codes = (await Promise.all(late)).map(({ body }) => body.detail?.code);
+    const [byKey, byRole] = ['auth_api_key_invalid', 'insufficient_role'];
+    expect(codes).toEqual([byKey, byKey, byRole, byRole]);
+    expect(await runningNow()).toBe(1);
+    expect((await get(id)).redeemed_at).toBeUndefined();
+  });
+
   describe('where more wait than one look starts', () => {
     const grantedOne = async (body: object = {}) => {
       const waiting = await start({ risk_level: 'high', ...body });
