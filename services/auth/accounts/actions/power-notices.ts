@@ -75,10 +75,11 @@ export async function administratorsOf(
 }
 
 /**
- * So many are on their way: a group may have more people than mails may wait (stores/deferred-work.ts),
- * and those of others are to find room beside theirs.
+ * So many are on their way, as many as are sent of a tenant at a time: a group may have more people
+ * than mails may wait (stores/deferred-work.ts), and those of fifty tenants (the audit's mailing.ts)
+ * are to leave room for others, such as a reset link.
  */
-const mostAtOnce = 10;
+const mostAtOnce = 3;
 
 /**
  * So long a call begins mails, to end before it times out (shared/contracts/auth.ts): what is left is
