@@ -20,16 +20,21 @@ export async function notifiedOf(
   return new Map(rows.map(({ what, ids }) => [what, ids]));
 }
 
+/** So many are noted in one statement, which is to end in its time. */
+const mostAtOnce = 10_000;
+
 /** For `seconds` from now. */
-export const noteNotified = (
+export async function noteNotified(
   db: DataSource,
   notice: string,
   ids: readonly string[],
   seconds: number,
-): Promise<unknown> =>
-  db.query(
-    `INSERT INTO strata.shares (what, holder, taken, until)
-     SELECT $1, $2 || id, 1, now() + make_interval(secs => $4) FROM unnest($3::text[]) AS id
-     ON CONFLICT (what, holder) DO UPDATE SET until = excluded.until`,
-    [notice, userPrefix, ids, seconds],
-  );
+): Promise<void> {
+  for (let from = 0; from < ids.length; from += mostAtOnce)
+    await db.query(
+      `INSERT INTO strata.shares (what, holder, taken, until)
+       SELECT $1, $2 || id, 1, now() + make_interval(secs => $4) FROM unnest($3::text[]) AS id
+       ON CONFLICT (what, holder) DO UPDATE SET until = excluded.until`,
+      [notice, userPrefix, ids.slice(from, from + mostAtOnce), seconds],
+    );
+}
