@@ -23,13 +23,14 @@ const escaped = (character: string): string =>
 
 /** Whether the system refused a file or folder. */
 export const isOfFile = (error: unknown): error is NodeJS.ErrnoException =>
-  error instanceof Error && 'syscall' in error && 'path' in error;
+  error instanceof Error && 'syscall' in error;
 
 /** What the system says of a file, without its code and call: `x.yaml: permission denied`. */
 export function fileProblem(error: unknown): string {
   const { message } = error as Error;
   if (!isOfFile(error)) return message;
-  return `${error.path}: ${message.replace(/^\w+: (.*?), .*$/s, '$1')}`;
+  const says = message.replace(/^\w+: (.*?), .*$/s, '$1');
+  return error.path === undefined ? says : `${error.path}: ${says}`;
 }
 
 /** Escapes are part of JSON, so that what is printed still has the same value. */

@@ -3,7 +3,7 @@
  * named as commands name it, so that `service/checkout.yaml` is what `config get service checkout`
  * shows.
  */
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
 import { Alias, parseDocument, stringify, visit } from 'yaml';
 import { isObject } from '../../shared/schema/json-pointer.ts';
@@ -14,6 +14,7 @@ import { Failed } from '../session.ts';
 import { platformWord } from '../typed.ts';
 import { contractOf, type ActionName } from '../../shared/contracts/index.ts';
 import { InexactJson, parseExactJson } from '../../shared/schema/exact-json.ts';
+import { makeFolder } from './folders.ts';
 import type { HttpSession } from './http-session.ts';
 
 /** What a PUT takes, without the address, which is the name. */
@@ -229,7 +230,7 @@ export function writeDocuments(folder: string, documents: Documents, tenant: str
   for (const file of unwanted) rmSync(join(folder, file), { force: true });
   for (const [file, body] of files) {
     const path = join(folder, file);
-    mkdirSync(dirname(path), { recursive: true });
+    makeFolder(dirname(path));
     writeFileSync(path, stringify(body, { lineWidth: 0, compat: 'yaml-1.1' }));
   }
   return files.map(([file]) => file);

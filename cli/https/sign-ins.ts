@@ -7,7 +7,6 @@ import {
   accessSync,
   closeSync,
   constants,
-  existsSync,
   mkdirSync,
   openSync,
   fstatSync,
@@ -19,10 +18,11 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { homedir } from 'node:os';
-import { dirname, isAbsolute, join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileProblem } from '../output.ts';
 import { Failed } from '../session.ts';
+import { makeFolder } from './folders.ts';
 
 /** A session, which is renewed by its refresh token, or an API key. */
 export type SignIn =
@@ -86,7 +86,7 @@ export class SignIns {
   /** Throws Failed where none can be kept: before a session begins that nobody would hold. */
   requireFolder(): void {
     try {
-      makeFolder(this.#folder);
+      makeFolder(this.#folder, 0o700);
       accessSync(this.#folder, constants.W_OK);
     } catch (error) {
       const why = fileProblem(error);
@@ -136,18 +136,6 @@ export class SignIns {
     const temporary = `${this.#file}.${randomUUID()}.tmp`;
     writeFileSync(temporary, JSON.stringify(stored), { mode: 0o600, flag: 'wx' });
     renameSync(temporary, this.#file);
-  }
-}
-
-/** Node's own way with those above it never ends where a folder takes none, as /proc does. */
-function makeFolder(folder: string): void {
-  if (existsSync(folder)) return;
-  makeFolder(dirname(folder));
-  try {
-    mkdirSync(folder, { mode: 0o700 });
-  } catch (error) {
-    // Another process may have made it.
-    if (!existsSync(folder)) throw error;
   }
 }
 

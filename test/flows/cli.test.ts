@@ -254,6 +254,11 @@ describe('what goes wrong', () => {
       /^strata: unreadable: the folder is not read: no-folder: no such file or directory\n$/,
     ],
     [['audit', 'verify', '--file', 'no-file'], /^strata: no-file: no such file or directory\n$/],
+    [['audit', 'verify', '--file', '/'], /^strata: illegal operation on a directory\n$/],
+    [
+      ['config', 'export', '/proc/nowhere'],
+      /^strata: \/proc\/nowhere: no such file or directory\n$/,
+    ],
   ];
   test('ends with 1 and is said in one line', async () => {
     const all = await Promise.all(
