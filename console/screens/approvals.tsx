@@ -234,23 +234,16 @@ function Facts({ approval }: { readonly approval: Approval }): VNode {
 
 /** Keys and service accounts have names of their own, where the answer gives one. */
 function Asker({ approval }: { readonly approval: Approval }): VNode {
-  const { requested_by: by } = approval;
-  const key = by.api_key && (
-    <span class="muted">
-      , API key <bdi>{by.api_key.name}</bdi>
-    </span>
-  );
-  if (by.name !== null)
-    return (
-      <span>
-        <bdi title={by.id}>{by.name}</bdi>
-        {key}
-      </span>
-    );
+  const { type, id, name, api_key: key } = approval.requested_by;
   return (
     <span>
-      {by.type !== 'user' && <span class="muted">{by.type.replaceAll('_', ' ')} </span>}
-      <Who id={by.id} />
+      {name === null && type !== 'user' && <span class="muted">{type.replaceAll('_', ' ')} </span>}
+      <Who id={id} name={name ?? undefined} />
+      {name !== null && key && (
+        <span class="muted">
+          , API key <bdi>{key.name}</bdi>
+        </span>
+      )}
     </span>
   );
 }

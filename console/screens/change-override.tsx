@@ -147,6 +147,8 @@ function ReviewOverride({
   readonly verb: string;
 }): VNode | null {
   const address = addressOf(rung, question);
+  // Of the moment that is now, whatever the question says of it.
+  const { agent_type, service_id, service_type } = question;
   const { data: stored, problem } = useLoaded(address ?? '', async (aborted) =>
     address === undefined ? undefined : readStored(address, aborted),
   );
@@ -167,11 +169,7 @@ function ReviewOverride({
       about={about}
       until={until}
       effect={{
-        context: {
-          ...(question.agent_type && { agent_type: question.agent_type }),
-          ...(question.service_id && { service_id: question.service_id }),
-          ...(question.service_type && { service_type: question.service_type }),
-        },
+        context: { agent_type, service_id, service_type },
         show: (changes) => <Becomes name={name} value={value} changes={changes} />,
       }}
       verb={verb}

@@ -9,10 +9,10 @@ import { parameter } from '../address.ts';
 import { call, withQuery } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { usePages } from '../pages.ts';
-import { RowButton, ShowMore, Table } from '../lists.tsx';
+import { RowButton, ShowMore, Table, Waiting } from '../lists.tsx';
 import { anyOf, Field, FilterField, Filters, SelectField, useFields } from '../fields.tsx';
 import { Button, State, Time } from '../inline.tsx';
-import { Heading, Loading, ProblemBox } from '../parts.tsx';
+import { Heading } from '../parts.tsx';
 import { LookInside } from '../visit.tsx';
 
 type Tenant = ResultOf<'tenant-config.tenants.list'>['items'][number];
@@ -52,9 +52,8 @@ export function Tenants(): VNode {
         <FilterField label="Name" placeholder="part of the name" maxlength={200} />
         <SelectField name="status" label="Status" options={anyOf(['active', 'disabled'])} />
       </Filters>
-      <ProblemBox problem={problem} retry={reload} />
       {created && <Welcome created={created} />}
-      {!items && !problem && <Loading />}
+      <Waiting data={items} problem={problem} retry={reload} />
       <TenantTable
         tenants={shown}
         empty={
