@@ -9,6 +9,7 @@
  * | shift       | the new clock saying that the time of what runs is up    | its times are moved by the jump, by one node        |
  * | own reading | taking a pause of all notifier nodes for a jump          | what ran out in the pause is free once one is back  |
  * | patience    | a node that has just started taking a jump for a pause   | the same, five seconds later                        |
+ * | late        | taking an answer that was long on its way for a jump     | a jump that is no longer than that was is taken for a pause |
  *
  * A clock that jumps while no notifier node runs looks like time that has passed.
  */
@@ -31,6 +32,8 @@ const toleranceMs = 1000;
 interface Reading {
   readonly database: number;
   readonly own: number;
+  /** By how much its own clock may have been read later than the database's. */
+  readonly late: number;
 }
 
 interface SlotClock extends Reading {
@@ -51,7 +54,7 @@ export function startSlotClock({ db, log }: Pick<ServiceOptions, 'db' | 'log'>):
     const isCurrent = now.database >= now.observed && now.database <= now.observed + boundMs;
     if (isCurrent || !first || !last) return now;
     const jump = jumpSince(now, last);
-    const hasJumped = Math.abs(jump) > toleranceMs;
+    const hasJumped = Math.abs(jump) > toleranceMs + now.late + last.late;
     // Another node may be about to find a jump where this one would see a pause.
     if (!hasJumped && now.own - first.own < boundMs) return now;
     if (hasJumped) {
@@ -80,6 +83,7 @@ const clockRead = `extract(epoch FROM clock_timestamp())::float8 * 1000 AS datab
 
 /** As it mostly is: another moment has passed. Undefined where the clocks have parted. */
 async function tick(db: DataSource): Promise<Reading | undefined> {
+  const asked = performance.now();
   const [clock] = await runAlone<SlotClock>(
     db,
     {
@@ -90,14 +94,20 @@ async function tick(db: DataSource): Promise<Reading | undefined> {
     },
     [boundMs / 1000],
   );
-  return clock && { ...clock, own: performance.now() };
+  return clock && { ...clock, ...ownSince(asked) };
 }
 
 async function lockClock(manager: EntityManager): Promise<SlotClock> {
+  const asked = performance.now();
   const [row] = await manager.query<SlotClock[]>(
     `SELECT ${clockRead} FROM notifier.slot_clock FOR UPDATE`,
   );
-  return { ...row!, own: performance.now() };
+  return { ...row!, ...ownSince(asked) };
+}
+
+function ownSince(asked: number): Pick<Reading, 'own' | 'late'> {
+  const own = performance.now();
+  return { own, late: own - asked };
 }
 
 const setClock = (manager: EntityManager): Promise<unknown> =>
