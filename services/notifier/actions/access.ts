@@ -55,7 +55,7 @@ function requireSubject({ subject }: Question, caller: Caller): void {
   if (subject.type === type && subject.id === id) return;
   throw new StrataError(
     'insufficient_scope',
-    `The subject is not the caller, which are ${type} and ${id}: that takes an API key with the scope ${onBehalf}.`,
+    `The subject is not the caller, whose type and id are ${type} and ${id}. To name somebody else takes an API key with the scope ${onBehalf}.`,
   );
 }
 
