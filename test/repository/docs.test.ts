@@ -66,7 +66,7 @@ test("the README's table of layers has each layer once, in the order in which th
   );
 });
 
-test("the README's map has a row for each piece", () => {
+test("the README's map has a row for each role", () => {
   const readme = textOf('README.md');
   for (const { name } of roles) expect(readme).toMatch(new RegExp(`^\\|.*role \`${name}\``, 'm'));
 });
