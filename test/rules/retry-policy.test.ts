@@ -1,6 +1,6 @@
 /** What becomes of a delivery: the whole table of statuses, and what follows from each result. */
 import { describe, expect, test } from '@jest/globals';
-import { nextStep, peoplesPlan } from '../../services/notifier/rules/retry-policy.ts';
+import { nextStep } from '../../services/notifier/rules/retry-policy.ts';
 import type { OutgoingReason } from '../../shared/outgoing/outgoing-error.ts';
 import { resultOfFailure, resultOfStatus } from '../../shared/outgoing/send-result.ts';
 
@@ -80,15 +80,6 @@ describe('what follows from an attempt', () => {
       { result: 'retry', wait_ms: 3000 },
       { result: 'failed', wait_ms: 0 },
     ]);
-  });
-
-  test('mail and chats are retried for a day, at first within seconds', () => {
-    const waits = Array.from(
-      { length: peoplesPlan.retries },
-      (_each, round) => nextStep({ result: 'retry' }, round, peoplesPlan).wait_ms / 1000,
-    );
-    expect([waits.slice(0, 4), Math.max(...waits)]).toEqual([[1, 2, 4, 8], 600]);
-    expect(waits.reduce((sum, wait) => sum + wait) / 3600).toBeCloseTo(24, 0);
   });
 
   test('without retries the first failure is the last', () => {

@@ -74,6 +74,9 @@ export interface NoticeChannel {
    * for a fault of ours.
    */
   readonly send: (notice: OutgoingNotice, config: ChannelConfig) => Promise<Outcome>;
-  /** Where the configuration has a plan for each destination; without it `peoplesPlan` holds. */
+  /**
+   * Where the configuration has a plan for each destination; without it the settings
+   * APPROVAL_WEBHOOK_* hold.
+   */
   readonly retryPlan?: (place: string, config: ChannelConfig) => RetryPlan;
 }

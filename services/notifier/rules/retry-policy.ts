@@ -9,15 +9,6 @@ export interface RetryPlan {
   readonly backoff: Backoff;
 }
 
-/**
- * Of mail and chats, which people read: a server that is away for hours is no reason for nobody to
- * learn of an approval. Until its end, which cancels what was not sent, and for a day at most.
- */
-export const peoplesPlan: RetryPlan = {
-  retries: 150,
-  backoff: { initial_seconds: 1, factor: 2, max_seconds: 600 },
-};
-
 export interface NextStep {
   readonly result: 'delivered' | 'retry' | 'failed';
   /** Milliseconds until the next attempt; 0 where there is none. */
