@@ -1,6 +1,6 @@
 /** Whether freezes let automation act at a moment, and until when they do not. */
 import { matchesAct, matchesPlace, type Act, type Touched } from './matching.ts';
-import { longestMs, stretchOfAll, type Stretch } from './windows.ts';
+import { stretchOfAll, type StretchOfAll } from './windows.ts';
 import type { Freeze, FreezeInForce } from '../contracts/freezes.ts';
 
 /** What acts, and when (Unix milliseconds). */
@@ -37,7 +37,7 @@ const isOverridden = ({ overrides = {} }: Freeze, acting: Acting): boolean =>
       matchesAct(match, acting),
   );
 
-interface Known extends Stretch {
+interface Known extends StretchOfAll {
   readonly from: number;
 }
 
@@ -51,7 +51,7 @@ const lastStretches = new WeakMap<Freeze, Known>();
 function frozenUntil(freeze: Freeze, at: number): number | null | undefined {
   const known = lastStretches.get(freeze);
   const isKnown =
-    known !== undefined && known.from <= at && at < (known.until ?? known.from + longestMs);
+    known !== undefined && known.from <= at && at < (known.lookedUntil ?? known.until ?? Infinity);
   const stretch = isKnown ? known : { from: at, ...stretchOfAll(freeze.during, at) };
   if (!isKnown) lastStretches.set(freeze, stretch);
   return stretch.isWithin === (freeze.only_within ?? false) ? undefined : stretch.until;

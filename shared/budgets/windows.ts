@@ -7,13 +7,15 @@ import { weekdays } from '../contracts/weekdays.ts';
 import { isDate } from '../schema/moment.ts';
 import { dayMs, instantOfWall, wallAt, type WallTime } from './wall-clock.ts';
 
-/**
- * What a moment is to a window: within it or not, and until when. Null where that never changes; within
- * windows, where it does not for `longestMs`.
- */
+/** What a moment is to a window: within it or not, and until when; null where that never changes. */
 export interface Stretch {
   readonly isWithin: boolean;
   readonly until: number | null;
+}
+/** The same of several, which may follow each other for longer than is looked at. */
+export interface StretchOfAll extends Stretch {
+  /** Where no end of it was found: it lasts at least until then. */
+  readonly lookedUntil?: number;
 }
 
 const fieldsOfKind = {
@@ -59,12 +61,12 @@ export interface Span {
 }
 
 /** Windows that follow each other for longer have no end. */
-export const longestMs = 2 * 366 * dayMs;
+const longestMs = 2 * 366 * dayMs;
 /** Windows that follow each other are looked at so often again: each look costs up to 0.1 ms. */
 const mostLooks = 200;
 
 /** What a moment is to all of the windows together. */
-export function stretchOfAll(during: readonly FreezeWindow[], at: number): Stretch {
+export function stretchOfAll(during: readonly FreezeWindow[], at: number): StretchOfAll {
   const stretches = during.map((window) => stretchAt(window, at));
   const ends = stretches.flatMap(({ isWithin, until }) => (isWithin ? [until!] : []));
   if (ends.length === 0) {
@@ -82,10 +84,11 @@ export function stretchOfAll(during: readonly FreezeWindow[], at: number): Stret
     const { isWithin, until } = stretches[index]!;
     if (!isWithin || until! <= end) continue;
     end = until!;
-    if (end - at > longestMs) return { isWithin: true, until: null };
+    if (end - at > longestMs) return { isWithin: true, until: null, lookedUntil: end };
     // Another one may reach further from here: of most it is known already.
     index = -1;
   }
+  if (looks === mostLooks) return { isWithin: true, until: null, lookedUntil: end };
   return { isWithin: true, until: end };
 }
 
@@ -96,8 +99,8 @@ export function frozenWithin(
 ): Span[] {
   const frozen: Span[] = [];
   for (let at = from; at < end;) {
-    const { isWithin, until } = stretchOfAll(during, at);
-    const last = Math.min(until ?? end, end);
+    const { isWithin, until, lookedUntil = until } = stretchOfAll(during, at);
+    const last = Math.min(lookedUntil ?? end, end);
     if (isWithin !== isOnly) frozen.push({ from: at, until: last });
     at = last;
   }

@@ -6,7 +6,7 @@ import { platformStoppedBy } from '../../shared/change-sets/stops.ts';
 import { serviceCaller } from '../../shared/access.ts';
 import { frozenBy, type Acting } from '../../shared/budgets/frozen-by.ts';
 import { freezesProblems } from '../../shared/budgets/freezes-document.ts';
-import { stretchAt, stretchOfAll } from '../../shared/budgets/windows.ts';
+import { frozenWithin, stretchAt, stretchOfAll } from '../../shared/budgets/windows.ts';
 import type { Bounds } from '../../shared/contracts/bounds.ts';
 import { Freezes, type Freeze, type FreezeWindow } from '../../shared/contracts/freezes.ts';
 import { weekdays } from '../../shared/contracts/weekdays.ts';
@@ -292,6 +292,22 @@ describe('a freeze', () => {
       timezone: 'UTC',
     }));
     expect(frozen({ during }, '2026-07-01T00:30:00Z')).toEqual(['2026-07-05T04:00:00.000Z']);
+  });
+  test('of windows that take turns for ever has no end', () => {
+    const half = (start: string, end: string): FreezeWindow => ({ ...night, start, end });
+    const during = [half('00:00', '12:00'), half('12:00', '00:00')];
+    expect(frozen({ during }, at)).toEqual([null]);
+    expect(frozen({ during, only_within: true }, at)).toEqual([]);
+    // One long window has its own.
+    const long: FreezeWindow = {
+      from: '2026-01-01T00:00',
+      until: '2031-01-01T00:00',
+      timezone: 'UTC',
+    };
+    expect(frozen({ during: [long] }, at)).toEqual(['2031-01-01T00:00:00.000Z']);
+    const over = { from: ms('2027-07-06T00:00:00Z'), until: ms('2027-08-06T00:00:00Z') };
+    expect(frozenWithin({ during }, over).at(-1)!.until).toBe(over.until);
+    expect(frozenWithin({ during, only_within: true }, over)).toEqual([]);
   });
   test('of windows without an end for two years is looked at again after them', () => {
     const during = ['2026', '2028', '2030'].map((year) => ({
