@@ -1175,7 +1175,10 @@ test.each([
     cwd: cli.folder,
     encoding: 'utf8',
   });
-  expect([status, stderr]).toEqual([1, expect.stringMatching(new RegExp(`^strata: .*${code}`))]);
+  expect([status, stderr]).toEqual([
+    1,
+    expect.stringMatching(new RegExp(`^strata: the answer is not written: .*${code}`)),
+  ]);
 });
 
 soakTest('a rollout is shown with its stages, and goes where its steps say', async () => {
