@@ -31,7 +31,10 @@ describe('slots', () => {
   const path = (rest = ''): string => `/tenants/${tenant.id}/automations${rest}`;
   const patchRisk = (limits: object) =>
     tenant.admin.patch(`/tenants/${tenant.id}/config/risk`, { global_settings: limits });
-  const limitTo = (max: number) => patchRisk({ max_concurrent_automations: max });
+  async function limitTo(max: number): Promise<void> {
+    const { body } = await patchRisk({ max_concurrent_automations: max });
+    expect(body).toMatchObject({ global_settings: { max_concurrent_automations: max } });
+  }
   const post = (body: object = {}, by: Client = tenant.admin): Promise<Answer> =>
     by.post(path(), { ...plain, ...body });
   async function start(body: object = {}) {
@@ -144,8 +147,11 @@ describe('slots', () => {
     // Whoever ends what has had its time.
     await heartbeat.untilWaiting(1);
     await heartbeat.commit();
-    expect((await start()).state).toBe('denied');
-    expect(await get(id)).toMatchObject({ state: 'running', ended_at: null });
+    const next = await start();
+    expect([await get(id), next]).toMatchObject([
+      { state: 'running', ended_at: null },
+      { state: 'denied' },
+    ]);
   });
 
   test('thousands whose time is up at once are ended, a part at a time, and hold up no other tenant', async () => {
