@@ -241,15 +241,8 @@ describe('who may claim what', () => {
     expect(ofTenants(await claimDue(db, worker, 1024))).toEqual({ evil: sendsPerTenant });
   });
 
-  test('however many tenants have endpoints that hang, some slots are free, also for their mail', async () => {
-    const tenants = Array.from({ length: 12 }, () => randomUUID());
-    const hanging = tenants.flatMap((id) =>
-      Array.from({ length: 20 }, (_each, index) => `webhook ${id} ${index}`),
-    );
-    const ownTenants = () =>
-      db.query(`UPDATE notifier.deliveries SET tenant_id = split_part(endpoint_key, ' ', 2)::uuid`);
-    await queue(hanging, 16);
-    await ownTenants();
+  /** A worker whose sends end when it stops; `sent` has the endpoint of each that has begun. */
+  function startHanging() {
     const { promise: hangs, resolve: end } = Promise.withResolvers<never>();
     const sent: string[] = [];
     const delivering = startDelivering({
@@ -264,6 +257,27 @@ describe('who may claim what', () => {
         },
       },
     });
+    const delivered = { result: 'delivered', duration_ms: 1, status: 200 };
+    return {
+      delivering,
+      sent,
+      async stop(): Promise<void> {
+        end({ ...delivered, answer: null, error: null } as never);
+        await delivering.stop();
+      },
+    };
+  }
+
+  test('however many tenants have endpoints that hang, some slots are free, also for their mail', async () => {
+    const tenants = Array.from({ length: 12 }, () => randomUUID());
+    const hanging = tenants.flatMap((id) =>
+      Array.from({ length: 20 }, (_each, index) => `webhook ${id} ${index}`),
+    );
+    const ownTenants = () =>
+      db.query(`UPDATE notifier.deliveries SET tenant_id = split_part(endpoint_key, ' ', 2)::uuid`);
+    await queue(hanging, 16);
+    await ownTenants();
+    const { delivering, sent, stop } = startHanging();
     try {
       await eventually(async () => {
         const { in_flight: before } = delivering.counts();
@@ -287,8 +301,7 @@ describe('who may claim what', () => {
       const have = new Set(sent.map((key) => key.split(' ')[1]));
       expect([...have]).toEqual(expect.arrayContaining(tenants));
     } finally {
-      end({ result: 'delivered', duration_ms: 1, status: 200, answer: null, error: null } as never);
-      await delivering.stop();
+      await stop();
     }
   });
 
@@ -302,20 +315,7 @@ describe('who may claim what', () => {
       16,
     );
     await own();
-    const { promise: hangs, resolve: end } = Promise.withResolvers<never>();
-    const sent: string[] = [];
-    const delivering = startDelivering({
-      db,
-      log: pino({ level: 'silent' }),
-      open: () => ({ config: {}, revision: 1 }) as never,
-      sender: {
-        retryPlan: () => undefined as never,
-        send({ endpoint_key: key }) {
-          sent.push(key);
-          return hangs;
-        },
-      },
-    });
+    const { delivering, sent, stop } = startHanging();
     try {
       await eventually(async () => expect(sent.length).toBeGreaterThan(400));
       await queue(tenants.map((id) => `webhook ${id} 0`));
@@ -326,8 +326,7 @@ describe('who may claim what', () => {
         expect(webhooks).toHaveLength(tenants.length);
       });
     } finally {
-      end({ result: 'delivered', duration_ms: 1, status: 200, answer: null, error: null } as never);
-      await delivering.stop();
+      await stop();
     }
   });
 
