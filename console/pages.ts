@@ -57,24 +57,31 @@ export function usePages<T>(address: string, wantsAll = false): Pages<T> {
     if (!isNeeded) return undefined;
     const controller = new AbortController();
     const { signal } = controller;
-    const known = state?.address === address ? state.shown : nothing;
-    const before: State<T> = isCurrent
-      ? state
-      : { key, address, items: [], shown: known, pages: 0, cursor: null, problem: undefined };
     const path = withQuery(address, { limit: pageSize, cursor: cursor ?? undefined });
+    const begun: Omit<State<T>, 'shown'> = isCurrent
+      ? state
+      : { key, address, items: [], pages: 0, cursor: null, problem: undefined };
+    // What is shown when the answer comes: the last page of the round before may come meanwhile.
+    const shownOf = (latest: State<T> | undefined): Shown<T> =>
+      latest?.address === address ? latest.shown : nothing;
     get<Page<T>>(path, signal).then(
       (page) => {
         if (signal.aborted) return;
-        const items = [...before.items, ...page.items];
-        const pages = before.pages + 1;
+        const items = [...begun.items, ...page.items];
+        const pages = begun.pages + 1;
         const isComplete = page.next_cursor === null;
         const isLast = isComplete || !(wantsAll || pages < wanted);
-        const isEnough = isLast || items.length > before.shown.items.length;
-        const shown = isEnough ? { items, isComplete } : before.shown;
-        setState({ ...before, items, shown, pages, cursor: page.next_cursor });
+        setState((latest) => {
+          const before = shownOf(latest);
+          const isEnough = isLast || items.length > before.items.length;
+          const shown = isEnough ? { items, isComplete } : before;
+          return { ...begun, items, shown, pages, cursor: page.next_cursor };
+        });
       },
       (error: unknown) => {
-        if (!signal.aborted) setState({ ...before, problem: problemOf(error) });
+        if (signal.aborted) return;
+        const problem = problemOf(error);
+        setState((latest) => ({ ...begun, shown: shownOf(latest), problem }));
       },
     );
     return () => controller.abort();
