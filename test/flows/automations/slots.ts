@@ -288,6 +288,19 @@ describe('slots', () => {
 
   test('an approval that was granted while no one could act on it is acted on later', async () => {
     const asked = await start({ risk_level: 'high' });
+    // Nor is the tenant about to be looked at for what was configured before.
+    await database.query(
+      `INSERT INTO notifier.automation_tenants (tenant_id, look_at) VALUES ($1, now())
+       ON CONFLICT (tenant_id) DO UPDATE SET look_at = now()`,
+      [tenant.id],
+    );
+    await eventually(async () => {
+      const [row] = await database.query<{ look_at: Date | null }>(
+        'SELECT look_at FROM notifier.automation_tenants WHERE tenant_id = $1',
+        [tenant.id],
+      );
+      expect(row!.look_at).toBeNull();
+    });
     // As a node that died right after the decision leaves it: nobody was told.
     await database.query(
       `UPDATE notifier.approvals SET state = 'approved', decided_by = 'x', decided_at = now(), via = 'api' WHERE id = $1`,
