@@ -69,8 +69,12 @@ export function deliver(
   stale = false,
 ): unknown {
   if (value === null || isHidden(contract, value, caller)) throw new StrataError('not_found');
-  return stale ? { ...(value as object), stale: true } : value;
+  return stale ? markedStale(value) : value;
 }
+
+/** A list stays one: gateways look for what they know in it. */
+const markedStale = (value: unknown): object =>
+  Object.assign(Array.isArray(value) ? [...value] : { ...(value as object) }, { stale: true });
 
 function isHidden(contract: Contract, value: unknown, caller: Caller | undefined): boolean {
   if (!contract.visible) return false;

@@ -6,6 +6,7 @@ import { beforeAll, expect, test } from '@jest/globals';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '../../support/cluster.ts';
 import { addMember, Client, createTenant } from '../../support/strata.ts';
+import { startWorkloadIssuer } from '../../support/workload-issuer.ts';
 import { cluster, cuttable } from './cluster.ts';
 
 const [, cutOff] = cuttable;
@@ -35,6 +36,7 @@ async function outliveTrust(): Promise<void> {
     name: 'reader',
     scopes: ['config:read'],
   });
+  const workload = await workloadOf(admin, accountPath);
   const { user_id: memberId, client: removed } = await addMember(admin, id, {
     email: 'removed@cut-off.example',
     roles: ['operator'],
@@ -43,7 +45,7 @@ async function outliveTrust(): Promise<void> {
     email: 'ended@cut-off.example',
     roles: ['operator'],
   });
-  const tokens = [made.body.api_key, ofAccount.body.api_key, removed.token, ended.token];
+  const tokens = [made.body.api_key, ofAccount.body.api_key, workload, removed.token, ended.token];
   const clients = tokens.map((token) => new Client(url, token));
   const said = () =>
     Promise.all(
@@ -85,11 +87,38 @@ async function outliveTrust(): Promise<void> {
     expect(await said()).toEqual([
       'auth_api_key_invalid',
       'auth_api_key_invalid',
+      'auth_token_invalid',
       'tenant_mismatch',
       'auth_session_revoked',
     ]),
   );
   await gateway.stop();
+}
+
+/** A token of the service account for a workload that it trusts. */
+async function workloadOf(admin: Client, accountPath: string): Promise<string> {
+  const issuer = await startWorkloadIssuer();
+  try {
+    const issuers = [{ issuer: issuer.issuer, jwks: { keys: issuer.keys } }];
+    expect((await cluster.platform.put('/auth/workload-issuers', { issuers })).status).toBe(200);
+    const rule = { issuer: issuer.issuer, subject: 'job', roles: ['operator'] };
+    const audience = `${cluster.environment.BASE_URL}${accountPath}`;
+    const rules = [{ ...rule, audience, scopes: ['config:read'] }];
+    expect((await admin.put(`${accountPath}/trust`, { rules })).status).toBe(200);
+    const asked = new URLSearchParams({
+      grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+      subject_token: await issuer.sign({ sub: 'job', aud: audience }),
+      subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
+    });
+    const given = await new Client(admin.url).send('POST', '/auth/token', {
+      raw: asked.toString(),
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    });
+    if (given.status !== 200) throw new Error(given.text);
+    return given.body.access_token;
+  } finally {
+    await issuer.close();
+  }
 }
 
 test('a gateway that is cut off answers whom it knew, marked, for as long as an access token lives', async () => {
