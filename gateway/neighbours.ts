@@ -20,6 +20,7 @@ import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import { checkAccess, type Caller } from '../shared/access.ts';
 import { natsConnectionOf } from '../shared/bus/bus.ts';
+import { countIn } from '../shared/concurrency/held-requests.ts';
 import { callAs, timeLeft } from '../shared/contract-runtime/request.ts';
 import { isRead, type Contract } from '../shared/contracts/contract.ts';
 import {
@@ -66,6 +67,8 @@ const heartbeatMs = 2000;
 const maxInfos = 200;
 /** Answered with 429 beyond this, so that neighbours cannot take all of a gateway's memory. */
 const maxRunning = 500;
+/** Of these, so that one tenant's calls, which may wait for a minute, leave room for others. */
+const maxOfTenant = maxRunning / 2;
 
 /** A subject ends with it, so it must not be a wildcard. */
 const isNodeName = (value: unknown): value is string =>
@@ -109,6 +112,16 @@ function performing({
     return known ?? authenticator.find(headers, requestId, timeLeft(boundedTimeout(timeoutMs)));
   }
 
+  const byTenant = new Map<string, number>();
+
+  async function inShare<T>({ tenant_id: tenantId }: Caller, work: () => Promise<T>): Promise<T> {
+    const tenant = String(tenantId);
+    if ((byTenant.get(tenant) ?? 0) >= maxOfTenant)
+      throw new StrataError('rate_limited', `Of your tenant's calls ${maxOfTenant} run already.`);
+    countIn(byTenant, tenant, 1);
+    return work().finally(() => countIn(byTenant, tenant, -1));
+  }
+
   const boundedTimeout = (asked: number | undefined): number =>
     Math.min(asked ?? requestTimeoutMs, requestTimeoutMs);
 
@@ -124,7 +137,7 @@ function performing({
       return enter(request);
     };
     const caller = await enter(request);
-    return heldAnswers.answer(ask, { params, caller, recheck });
+    return inShare(caller, () => heldAnswers.answer(ask, { params, caller, recheck }));
   }
 
   /** Throws where whoever the credential belongs to may not call it. */

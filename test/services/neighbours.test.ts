@@ -24,6 +24,8 @@ import { secretKey } from '../support/strata.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'strata-nats-'));
 const credential = 'strata_canary_credential';
+/** Of somebody of a tenant. */
+const ofTenant = 'strata_tenant_credential';
 let nats: Process;
 let gateway: Node;
 let door: Neighbours;
@@ -63,12 +65,24 @@ const caller: Caller = {
   platform_roles: ['platform_admin'],
 };
 
+const decided = Promise.withResolvers<never>();
+const reviewer: Caller = {
+  ...caller,
+  tenant_id: '00000000-0000-4000-8000-000000000000',
+  roles: ['reviewer'],
+  platform_roles: [],
+};
+
 beforeAll(async () => {
   const file = join(folder, 'nats.conf');
   writeFileSync(file, documentedConfig());
   nats = await startNats({ config: file });
   const settings = liveSettings(settingsOf('strata', { SECRET_KEY: secretKey }), {}, []);
   gateway = createNode({ settings });
+  gateway.broker.createService({
+    name: 'notifier',
+    actions: { 'approvals.get': () => decided.promise },
+  });
   await gateway.broker.start();
   door = openToNeighbours({
     broker: gateway.broker,
@@ -76,6 +90,7 @@ beforeAll(async () => {
       known: () => undefined,
       async find({ authorization }) {
         if (authorization === `Bearer ${credential}`) return { caller, stale: false };
+        if (authorization === `Bearer ${ofTenant}`) return { caller: reviewer, stale: false };
         throw new StrataError('auth_api_key_invalid');
       },
     },
@@ -181,6 +196,26 @@ test('a flood of DISCOVER is not answered in full, and ends with the next heartb
     await stranger.flush();
     expect(answers).toBeGreaterThan(before);
   });
+});
+
+test('calls of one tenant that wait leave room for others', async () => {
+  let answered = 0;
+  const subscription = stranger.subscribe('MOL-strata.RES.m', { callback: () => (answered += 1) });
+  const waiting = {
+    ver: '5',
+    sender: 'm',
+    id: '1',
+    action: 'notifier.approvals.get',
+    params: { tenant_id: reviewer.tenant_id, approval_id: reviewer.tenant_id, wait: 60 },
+    meta: { credential: ofTenant },
+  };
+  for (let count = 0; count < 600; count += 1)
+    stranger.publish('MOL-strata.REQ.strata', JSON.stringify(waiting));
+  await eventually(async () => expect(answered).toBeGreaterThanOrEqual(100));
+  expect(await health()).toMatchObject({ bus: true });
+  decided.reject(new StrataError('not_found'));
+  await eventually(async () => expect(answered).toBe(600));
+  subscription.unsubscribe();
 });
 
 test('nothing that a neighbour sends closes the connection of the gateway', async () => {
