@@ -47,6 +47,7 @@ import {
   lockAsRead,
   Outdated,
   recordStep,
+  requireFewOpen,
   type Change,
   type Of,
   type OnStep,
@@ -165,6 +166,7 @@ export class ChangeSets {
     return this.#options.db.transaction(async (manager) => {
       const row = await this.insert(manager, draft, request);
       await countRow(manager, this.of(tenantId), row.id);
+      await requireFewOpen(manager, this.of(tenantId));
       return row;
     });
   }
@@ -182,6 +184,7 @@ export class ChangeSets {
         row.created_at,
         submittedAt(row.created_at, row.content),
       );
+      await requireFewOpen(manager, of);
       await recordStep(manager, 'submitted', pending, request, this.#options.onStep);
       return pending;
     });

@@ -85,18 +85,9 @@ export async function insertRow(
   row: Omit<ChangeSetRow, 'created_at' | 'updated_at' | 'revision'>,
 ): Promise<ChangeSetRow> {
   requireSize(row.content);
-  const values = [row.tenant_id, openStates];
-  const [counted] = await manager.query<{ open: number; now: Date }[]>(
-    `SELECT count(*)::int AS open, date_trunc('milliseconds', clock_timestamp()) AS now
-     FROM ${tableOf(of.entity)} WHERE tenant_id IS NOT DISTINCT FROM $1 AND state = ANY ($2)`,
-    values,
+  const [{ now }] = await manager.query<[{ now: Date }]>(
+    `SELECT date_trunc('milliseconds', clock_timestamp()) AS now`,
   );
-  const { open, now } = counted!;
-  if (open >= mostOpen)
-    throw new StrataError(
-      'quota_exceeded',
-      `There are ${mostOpen} open change sets, as many as there may be. Cancel one first.`,
-    );
   // The contents of those that stay are not looked at: there may be gigabytes of them.
   await manager.query(
     `DELETE FROM ${tableOf(of.entity)} WHERE id IN (SELECT id FROM (
@@ -104,11 +95,31 @@ export async function insertRow(
        WHERE tenant_id IS NOT DISTINCT FROM $1 AND state <> ALL ($2)
        ORDER BY created_at DESC OFFSET ${mostEnded}) AS old
      WHERE content->'break_glass' IS NULL OR content->'break_glass'->>'reviewed_by' IS NOT NULL)`,
-    values,
+    [row.tenant_id, openStates],
   );
   const whole = { ...row, created_at: now, updated_at: now, revision: null };
   await manager.insert(of.entity, whole as object);
   return whole;
+}
+
+/**
+ * Throws 422 where more are open than may be. Whoever opens one is counted by then, and so has waited
+ * for the others; what is applied at once in an emergency is not open.
+ */
+export async function requireFewOpen(
+  manager: EntityManager,
+  { entity, tenantId }: Of,
+): Promise<void> {
+  const [{ open }] = await manager.query<[{ open: number }]>(
+    `SELECT count(*)::int AS open FROM ${tableOf(entity)}
+     WHERE tenant_id IS NOT DISTINCT FROM $1 AND state = ANY ($2)`,
+    [tenantId, openStates],
+  );
+  if (open > mostOpen)
+    throw new StrataError(
+      'quota_exceeded',
+      `There are ${mostOpen} open change sets, as many as there may be. Cancel one first.`,
+    );
 }
 
 function requireSize(content: Content): void {

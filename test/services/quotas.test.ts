@@ -142,6 +142,25 @@ test('an emergency stop is possible where the quota of changes is used up', asyn
   expect([stopped.status, (await change()).status]).toEqual([200, 429]);
 });
 
+test('as many change sets are open as may be, however many are opened together, and the glass is broken beside them', async () => {
+  const tenant = await createTenantWith(strata.url, platform, 'Quota change sets');
+  const base = `/tenants/${tenant.id}/config`;
+  const item = { action: 'put', path: `${base}/agents/a`, body: { custom: { n: 1 } } };
+  const open = (query = '') =>
+    tenant.admin.post(`${base}/changesets${query}`, { title: 't', reason: 'r', items: [item] });
+  const many = Array.from({ length: 110 }, (_each, index) => open(index % 2 ? '?submit=true' : ''));
+  const codes = (await Promise.all(many)).map(({ status, body }) => body.detail?.code ?? status);
+  expect(Map.groupBy(codes, (code) => code).get(201)).toHaveLength(100);
+  expect(new Set(codes)).toEqual(new Set([201, 'quota_exceeded']));
+
+  expect((await tenant.admin.put(`${base}/change-policy`, {})).status).toBe(201);
+  const emergency = { 'X-Break-Glass': 'checkout is down for everybody' };
+  const write = (headers: Record<string, string> = {}) =>
+    tenant.admin.put(`${base}/agents/a`, item.body, headers);
+  expect((await write()).body.detail.code).toBe('change_approval_required');
+  expect((await write(emergency)).status).toBe(201);
+});
+
 test('a temporary change ends also where the quota of changes is used up', async () => {
   const tenant = await createTenantWith(strata.url, platform, 'Temporary');
   const agent = `/tenants/${tenant.id}/config/agents/while`;
