@@ -598,6 +598,7 @@ describe('a tenant_admin', () => {
       leaver.client.patch(`/tenants/${tenant.id}/service-accounts/${account.id}`, {
         roles: ['tenant_admin'],
       }),
+      leaver.client.patch(`/tenants/${tenant.id}`, { sign_in_policy: 'any' }),
     ];
     await lock.untilWaiting(1 + late.length);
     await lock.release();

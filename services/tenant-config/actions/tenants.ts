@@ -1,8 +1,9 @@
 /** Actions on tenants themselves, for the platform's administrators. */
 import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
+import { isPlatformAdmin } from '../../../shared/access.ts';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
-import { actorOf, commitChange } from '../../../shared/commits/commit.ts';
+import { actorOf, commitChange, type Work } from '../../../shared/commits/commit.ts';
 import { wholeScopeKey } from '../../../shared/contracts/feed.ts';
 import { memberKey } from '../../../shared/contracts/members.ts';
 import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
@@ -24,6 +25,7 @@ import {
 } from '../schema.ts';
 import { recordHistory } from '../stores/history.ts';
 import { managedTypes } from '../stores/managed-types.ts';
+import { changeRights } from '../stores/members.ts';
 import { findShownTenant, findTenant } from '../stores/tenants.ts';
 import type { ShownTenant } from '../rules/tenant-view.ts';
 import { eraseTime, viewOf } from '../rules/tenant-view.ts';
@@ -162,13 +164,13 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
     async 'tenant-config.tenants.patch'({ tenant_id: id, body }, request) {
       checkTenantChange(request.caller, id, body);
       const { end_password_keys: endsKeys = false, ...asked } = body;
-      const row = await commitChange(db, request, memberScope(id), async (manager, at) => {
+      const change: Work<TenantRow> = async (manager, at) => {
         const before = await findTenant(manager, id);
         const after: TenantRow = { ...before, ...asked, updated_at: at };
         if (after.status === 'active') after.deletion_asked_at = null;
         const { name, status, sign_in_policy, updated_at, deletion_asked_at } = after;
-        const change = { name, status, sign_in_policy, updated_at, deletion_asked_at };
-        await manager.update(TenantEntity, { id }, change);
+        const written = { name, status, sign_in_policy, updated_at, deletion_asked_at };
+        await manager.update(TenantEntity, { id }, written);
         const changes = diff(
           {
             name: before.name,
@@ -184,7 +186,10 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
           keys: [wholeScopeKey],
           events: [{ action: 'tenant.updated', tenant_id: id, target: id, payload: { changes } }],
         };
-      });
+      };
+      const row = isPlatformAdmin(request.caller)
+        ? await commitChange(db, request, memberScope(id), change)
+        : await changeRights(db, request, id, change);
       // After the policy holds: until then sessions by password may make further keys.
       const passwordKeys =
         body.sign_in_policy === 'passkey_or_sso'
