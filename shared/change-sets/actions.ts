@@ -102,8 +102,9 @@ export function changeSetHandlers(options: ChangeSetOptions) {
       try {
         return view(await applying.apply(tenantId, id, 'run', request), request);
       } catch (error) {
-        // The schedule, or somebody who edits it, came first: the approval is made all the same.
-        if (codeOf(error) !== 'conflict') throw error;
+        // The schedule, or somebody who edits it, came first, or the tenant has changed as much as it
+        // may for now: the approval is made all the same.
+        if (!['conflict', 'rate_limited'].includes(codeOf(error))) throw error;
         return view(await changeSets.find(tenantId, id), request);
       }
     },

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
+  addMember,
   adminPassword,
   createTenantWith,
   signIn,
@@ -159,6 +160,21 @@ test('as many change sets are open as may be, however many are opened together, 
     tenant.admin.put(`${base}/agents/a`, item.body, headers);
   expect((await write()).body.detail.code).toBe('change_approval_required');
   expect((await write(emergency)).status).toBe(201);
+});
+
+test('an approval counts where the quota of changes is used up, and says that it is not applied yet', async () => {
+  const tenant = await createTenantWith(strata.url, platform, 'Quota approvals');
+  const base = `/tenants/${tenant.id}`;
+  const member = { email: 'author@quota.example', roles: ['tenant_admin'] };
+  const { client: author } = await addMember(tenant.admin, tenant.id, member);
+  await tenant.admin.put(`${base}/config/change-policy`, { config_types: ['project_config'] });
+  const item = { action: 'put', path: `${base}/projects/p/config`, body: { name: 'p' } };
+  const body = { title: 't', reason: 'r', items: [item] };
+  const { id, digest } = (await author.post(`${base}/config/changesets?submit=true`, body)).body;
+  while ((await kinds.history_per_hour(tenant)).status < 300);
+  const approved = await tenant.admin.post(`${base}/config/changesets/${id}/approve`, { digest });
+  expect([approved.status, approved.body.state]).toEqual([200, 'scheduled']);
+  expect(approved.body.approved_by).toHaveLength(1);
 });
 
 test('a temporary change ends also where the quota of changes is used up', async () => {
