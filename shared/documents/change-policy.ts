@@ -16,6 +16,7 @@ import { StrataError } from '../errors.ts';
 import type { DocumentKind } from './document-kind.ts';
 import { pathOf } from './document-paths.ts';
 import { claimsOf, type Claims } from './managed-fields.ts';
+import type { Both } from './temporary-changes.ts';
 import type { Difference } from '../schema/diff.ts';
 
 const policyType = 'change_policy_config';
@@ -166,20 +167,22 @@ export function requiredOf<Address, Document>(
   kind: Kind<Address, Document>,
   address: Address,
   policies: Policies,
-  change: {
-    readonly before: Document | null;
-    readonly after: Document | null;
+  change: Both<Document> & {
     readonly changes: readonly Difference[];
+    /** The same once temporary changes have ended: what is less than they allow may be more then. */
+    readonly ended?: Both<Document> | undefined;
   },
 ): Required | null {
   const inForce = policiesInForce(policies, kind.tenantId(address) !== null);
   if (inForce.length === 0) return null;
-  const { before, after, changes } = change;
+  const { ended, ...now } = change;
+  const tightens = ({ before, after }: Both<Document>): boolean =>
+    kind.tightens?.(before, after) === true;
   return requiredFor(inForce, {
     configType: kind.configType,
     resourceId: kind.resourceId(address),
-    ...change,
-    tightens: changes.length > 0 && kind.tightens?.(before, after) === true,
+    ...now,
+    tightens: now.changes.length > 0 && tightens(now) && (!ended || tightens(ended)),
   });
 }
 

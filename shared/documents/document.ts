@@ -323,7 +323,12 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
       const required =
         kind.approvedElsewhere || request.ending
           ? null
-          : requiredOf(kind, params, policies, { before, after, changes });
+          : requiredOf(kind, params, policies, {
+              before,
+              after,
+              changes,
+              ended: temporary?.ended,
+            });
       if (required && !isDryRun) {
         const { changeSet } = request;
         const left = isRemoved ? undefined : { document: this.#conceal(after as Document) };

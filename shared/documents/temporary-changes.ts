@@ -195,9 +195,17 @@ const without = <One extends Temporary>(
 ): One[] =>
   changes.map((each) => ({ ...each, fields: each.fields.filter(({ path }) => !isGone(path)) }));
 
+/** A document before and after a write; null for none. */
+export interface Both<Document> {
+  readonly before: Document | null;
+  readonly after: Document | null;
+}
+
 /** What a write does to the temporary changes of its document. */
-export interface TemporaryWrite {
+export interface TemporaryWrite<Document = unknown> {
   readonly scope: string;
+  /** What it does once all earlier ones have ended, as if it had no end itself. */
+  readonly ended: Both<Document>;
   /** Those of which it changes fields, with the others. */
   readonly touched: readonly StoredTemporary[];
   readonly added?: StoredTemporary;
@@ -211,9 +219,7 @@ type Kind<Address> = Pick<DocumentKind<Address, unknown>, 'actions' | 'tenantId'
 const mayBeTemporary = (actions: string): boolean =>
   'until' in (contractOf(`${actions}.put`)?.params.properties ?? {});
 
-interface Write {
-  readonly before: unknown;
-  readonly after: unknown;
+interface Write<Document = unknown> extends Both<Document> {
   readonly changes: readonly Difference[];
   readonly isRemoved: boolean;
   readonly isNew: boolean;
@@ -230,13 +236,13 @@ interface Asked {
 }
 
 /** Undefined where there is nothing to keep. Throws 422 for what cannot end, or not then. */
-export async function temporaryAfter<Address>(
+export async function temporaryAfter<Address, Document>(
   manager: EntityManager,
   kind: Kind<Address>,
   params: Address & Asked,
   { temporary = false }: Policies,
-  write: Write,
-): Promise<TemporaryWrite | undefined> {
+  write: Write<Document>,
+): Promise<TemporaryWrite<Document> | undefined> {
   const tenantId = kind.tenantId(params);
   if (tenantId === null || (!temporary && params.until === undefined)) return undefined;
   const scope = tenantScope(tenantId);
@@ -255,8 +261,13 @@ export async function temporaryAfter<Address>(
   const left = added ? besides(kept, added) : kept;
   const warned = boundedProblems(warningsOf(left));
   const touched = left.filter(({ fields }, index) => fields.length < earlier[index]!.fields.length);
-  return { scope, touched, ...(added && { added }), warned };
+  const ended = { before: endedOf(write.before, earlier), after: endedOf(write.after, left) };
+  return { scope, ended, touched, ...(added && { added }), warned };
 }
+
+/** The document once these have ended. Its rules are not asked: each value was in it before. */
+const endedOf = <Document>(document: Document, changes: readonly Temporary[]): Document =>
+  (restored(document, ...changes) ?? document) as Document;
 
 function* warningsOf(left: readonly StoredTemporary[]): Iterable<Problem> {
   for (const { fields, until } of left)

@@ -302,6 +302,27 @@ describe('with a change_policy', () => {
   });
 });
 
+test('what is safer than a temporary value, and not than what comes after it, takes an approval', async () => {
+  const { id, admin } = await createTenant(strata.url, platform, 'Temporary and free');
+  const path = `/tenants/${id}/config/risk`;
+  const set = (limits: object) => ({ global_settings: limits });
+  good(await admin.patch(path, set({ max_cost_impact_auto: 5 })));
+  good(await admin.patch(temporarily(path, far()), set({ max_cost_impact_auto: 45 })));
+  const free = { tightening: 'free' };
+  good(await admin.put(`/tenants/${id}/config/change-policy`, free));
+  const later = temporarily(path, soon(7_200_000));
+  const kept = [
+    await admin.patch(path, set({ max_cost_impact_auto: 40 })),
+    await admin.patch(later, set({ max_cost_impact_auto: 40 })),
+    await admin.patch(path, { service_overrides: { cloud_run: { max_cost_impact_auto: 40 } } }),
+  ];
+  const codes = kept.map(({ status, body }) => `${status} ${body.detail?.code}`);
+  expect(codes).toEqual(kept.map(() => '403 change_approval_required'));
+  // Other limits, and what is safer than both.
+  good(await admin.patch(path, set({ max_resource_scaling: 2 })));
+  good(await admin.patch(path, set({ max_cost_impact_auto: 4 })));
+});
+
 test('an end that a guardrail refuses is said, tried again, and holds up no other', async () => {
   const path = service('refused');
   good(await tenant.admin.put(path, { service_type: 'cloud_run', max_instances: 9 }));
