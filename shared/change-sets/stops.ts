@@ -2,9 +2,10 @@
  * What keeps a change set from being applied at its time, when nobody is there to look: an emergency
  * stop, and freezes that are about `config.change` of low risk.
  */
-import { bindingOf, isEnforced, type BoundSet } from '../bounds/bounds-in-force.ts';
+import { bindingOf, type BoundSet } from '../bounds/bounds-in-force.ts';
 import { satisfies } from '../bounds/limits.ts';
 import { frozenBy } from '../budgets/frozen-by.ts';
+import { matchesPlace } from '../budgets/matching.ts';
 import type { Bound, Bounds } from '../contracts/bounds.ts';
 import type { DecisionReason } from '../contracts/decide.ts';
 import type { Freezes } from '../contracts/freezes.ts';
@@ -33,12 +34,16 @@ export function stoppedBy(
   return freeze && frozen(freeze.name);
 }
 
-/** Of the platform, whose documents hold for no tenant alone. */
+/**
+ * Of the platform, whose documents hold for no tenant alone. What is about some service types or
+ * instances is about none of its own changes, as with a tenant's.
+ */
 export function platformStoppedBy(bounds: Bounds, freezes: Freezes, at: Date): string | undefined {
-  const { automation_enabled: stop } = bounds;
-  if (stop && isEnforced(stop) && isStop(stop)) return stopped;
+  const ofPlatform = { by: 'platform', bounds, revision: null } as const;
+  const { enforced } = bindingOf('automation_enabled', [ofPlatform], null);
+  if (enforced.some(({ rule }) => isStop(rule))) return stopped;
   const inForce = Object.entries(freezes)
-    .filter(([, { mode }]) => mode !== 'warn')
+    .filter(([, { mode, match }]) => mode !== 'warn' && matchesPlace(match, {}))
     .map(([name, rule]) => ({ by: 'platform', name, rule, revision: 0 }) as const);
   const [first] = frozenBy(inForce, { ...applying, isRollback: false, at: at.getTime() });
   return first && frozen(first.name);

@@ -440,7 +440,22 @@ test.each([
   ['enum that allows it', { enum: [false, true] }, false],
   ['type', { type: 'boolean' }, false],
   ['const that only warns', { const: false, mode: 'warn' }, false],
+  ['const for some service types', { const: false, service_types: ['cloud_sql'] }, false],
 ] as const)('an emergency stop of the platform by %s', (_by, bound, holds) => {
   const bounds = { automation_enabled: bound } as unknown as Bounds;
   expect(platformStoppedBy(bounds, {}, new Date(0)) !== undefined).toBe(holds);
+});
+
+test.each([
+  ['everything', undefined, true],
+  ['what automation would call it', { actions: ['config.change'], risk_levels: ['low'] }, true],
+  ['another action', { actions: ['scale'] }, false],
+  ['some service types', { service_types: ['cloud_sql'] }, false],
+  ['some projects', { project_ids: ['shop'] }, false],
+  ['some agents', { agent_types: ['scaler'] }, false],
+] as const)('a freeze of the platform about %s stops its changes: %j', (_what, match, holds) => {
+  const during = [{ from: '2026-01-01T00:00', until: '2027-01-01T00:00', timezone: 'UTC' }];
+  const freezes = { f: { during, ...(match && { match }) } } as unknown as Freezes;
+  const now = new Date('2026-06-01T00:00:00Z');
+  expect(platformStoppedBy({}, freezes, now) !== undefined).toBe(holds);
 });
