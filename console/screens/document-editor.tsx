@@ -149,9 +149,9 @@ function useEditing({ address, kind, id, first, receivedBefore, schema }: Editor
   // An untouched form shows what is there now; one in use stays as it is, and says that there is
   // something newer.
   const [newer, setNewer] = useState<Stored>();
-  // Somebody may begin to edit while it is read.
-  const now = useRef({ base, isInUse: false });
-  now.current = { base, isInUse: isEdited || reviewing !== undefined };
+  // Somebody may edit while it is read.
+  const now = useRef({ base, draft, unfit, isInUse: false });
+  now.current = { base, draft, unfit, isInUse: isEdited || reviewing !== undefined };
   const look = async (): Promise<void> => {
     const { base: before } = now.current;
     const stored = await read();
@@ -193,12 +193,16 @@ function useEditing({ address, kind, id, first, receivedBefore, schema }: Editor
    */
   const layOver = async (): Promise<void> => {
     const theirs = await read();
-    const theirPatch = patchBetween(base.document ?? {}, theirs.document ?? {}) ?? {};
-    const conflicts = conflictsOf(placesIn(patch ?? {}), placesIn(theirPatch));
+    const { base: before, draft: edited, unfit: texts } = now.current;
+    // The form is drawn again, and a text that is no value yet would be gone.
+    if (texts.size > 0) return;
+    const patchNow = patchBetween(before.document ?? {}, edited) ?? {};
+    const theirPatch = patchBetween(before.document ?? {}, theirs.document ?? {}) ?? {};
+    const conflicts = conflictsOf(placesIn(patchNow), placesIn(theirPatch));
     setReviewing(undefined);
     setNewer(undefined);
     setBase(theirs);
-    setDraft(applyMergePatch(theirs.document, patch ?? {}));
+    setDraft(applyMergePatch(theirs.document, patchNow));
     setRebase({ theirs, conflicts });
     setRound((before) => before + 1);
   };
@@ -312,7 +316,7 @@ function Editor(properties: EditorProperties): VNode {
 
 /** Which revision is edited, and what somebody else has written meanwhile. */
 function Notes({ editing }: { readonly editing: Editing }): VNode {
-  const { base, isEdited, isNew, isWritable, layOver, newer, published, rebase } = editing;
+  const { base, isEdited, isNew, isWritable, layOver, newer, published, rebase, unfit } = editing;
   return (
     <>
       {isNew ? (
@@ -336,7 +340,12 @@ function Notes({ editing }: { readonly editing: Editing }): VNode {
             <Time at={newer.updatedAt} />.
           </strong>{' '}
           Your edits stay as they are, and are laid over that when you review them.{' '}
-          <Button class="link" says="Lay them over it now" onClick={() => void layOver()} />
+          <Button
+            class="link"
+            says="Lay them over it now"
+            disabled={unfit.size > 0}
+            onClick={() => void layOver()}
+          />
         </p>
       )}
       {rebase && <Rebased {...rebase} />}

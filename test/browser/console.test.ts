@@ -692,6 +692,34 @@ describe('live', () => {
     await seen.close();
   });
 
+  test('edits that are laid over what is there now lose nothing that is typed meanwhile', async () => {
+    const { admin, id } = tenant;
+    const path = `/tenants/${id}/config/agents/laid`;
+    await admin.put(path, { default_region: 'before' });
+    const seen = await tabOf('tenant_admin');
+    const { page } = seen;
+    const document = new DocumentPage(page);
+    await document.open(id, 'agents/laid');
+    await document.field('/default_cpu').fill('2');
+    await admin.patch(path, { default_zone: 'theirs' });
+    const layOver = page.getByRole('button', { name: 'Lay them over it now' });
+    await layOver.waitFor();
+    // A text that is no value is nowhere but in its field, which is drawn again.
+    await document.field('/metrics_duration_minutes').fill('many');
+    expect(await layOver.isDisabled()).toBe(true);
+    await document.field('/metrics_duration_minutes').fill('5');
+    const letGo = await held(page, `**${path}`);
+    await layOver.click();
+    await document.field('/default_region').fill('mine');
+    letGo();
+    await page.getByText('laid over that, and nothing was overwritten').waitFor();
+    const shown = ['default_cpu', 'default_region', 'default_zone', 'metrics_duration_minutes'].map(
+      (name) => document.field(`/${name}`).inputValue(),
+    );
+    expect(await Promise.all(shown)).toEqual(['2', 'mine', 'theirs', '5']);
+    await seen.close();
+  });
+
   test('who reads values alone sees them change as well, and that all is stopped', async () => {
     const { admin, id } = tenant;
     const seen = await tabOf('viewer');
