@@ -88,17 +88,21 @@ export function Members(): VNode {
     return text.toLowerCase().includes(wanted) && (status === '' || member.status === status);
   });
   const { rows, showMore } = useRows(found && sortedBy(found, orders, sort), pages);
+  const say = (says: string): void => {
+    setSaid(says);
+    reload();
+  };
   const done = (says: string): void => {
     setDoing(undefined);
     setInvitation(undefined);
-    setSaid(says);
-    reload();
+    say(says);
     void learnNames();
   };
   const inviteAgain = ({ user_id: id, email }: Member): void =>
     void again.run(async () => {
       await call('POST', `${address}/${id}/invite`);
-      done(`${email} is sent another link. The previous one is no longer valid.`);
+      // A form that was opened meanwhile stays.
+      say(`${email} is sent another link. The previous one is no longer valid.`);
     });
   const actions = (member: Member): VNode => {
     const name = nameOfMember(member);

@@ -341,6 +341,26 @@ describe('members', () => {
     await seen.close();
   });
 
+  test('a form that is opened while somebody is sent another link stays', async () => {
+    const seen = await tabOf('tenant_admin');
+    const { page } = seen;
+    const members = new PeoplePage(page);
+    await members.open(tenant.id, 'members', '?q=late');
+    const { promise: freed, resolve: free } = Promise.withResolvers<void>();
+    await page.route('**/users/*/invite', async (route) => {
+      await freed;
+      await route.continue();
+    });
+    await page.getByRole('button', { name: 'Send again to late@acme.example' }).click();
+    const invite = await members.begin('Invite…', 'Invite a person');
+    await invite.field('E-mail').fill('typed@acme.example');
+    free();
+    await page.getByText('late@acme.example is sent another link').waitFor({ state: 'attached' });
+    expect(await invite.field('E-mail').inputValue()).toBe('typed@acme.example');
+    await invite.send('Cancel');
+    await seen.close();
+  });
+
   test('what Strata refuses is said in the form, and nothing of it is lost', async () => {
     const seen = await tabOf('tenant_admin');
     const members = new PeoplePage(seen.page);
