@@ -225,6 +225,8 @@ export function Dialog({
   }, []);
   useLayoutEffect(() => (isAside ? undefined : holdPage()), []);
   const cancel = (event: Event): void => {
+    // Of a file that nobody chose, which comes up from its field.
+    if (event.target !== element.current) return;
     event.preventDefault();
     onClose?.();
   };
