@@ -373,10 +373,14 @@ export function Heading({
   readonly children?: ComponentChildren;
 }): VNode {
   const element = useRef<HTMLHeadingElement>(null);
+  const isShown = useRef(false);
   useEffect(() => {
     document.title = `${title} · Strata`;
     shownTitle.value = title;
-    element.current?.focus({ preventScroll: true });
+    // A title that somebody changes takes nobody away from what they do on the same screen.
+    const isInUse = isShown.current && document.querySelector('main :focus') !== null;
+    if (!isInUse) element.current?.focus({ preventScroll: true });
+    isShown.current = true;
   }, [title]);
   return (
     <div class="heading">

@@ -974,7 +974,7 @@ soakDescribe('under four eyes', () => {
   const withoutRefusals = ({ faults }: Visit): string[] =>
     faults.filter((text) => !text.includes('403'));
 
-  test('an edit of a change set leaves what others changed meanwhile, and its moment to the second', async () => {
+  test('an edit of a change set leaves what others changed meanwhile, its moment to the second, and where somebody is', async () => {
     const { admin, id } = four;
     const sets = `/tenants/${id}/config/changesets`;
     const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
@@ -999,6 +999,11 @@ soakDescribe('under four eyes', () => {
       reason: 'A second reason',
       apply: { at: expect.stringContaining(':30:15') },
     });
+    const cancel = seen.page.getByRole('button', { name: 'Cancel it…' });
+    await cancel.focus();
+    await admin.patch(`${sets}/${made.id}`, { title: 'A third title' });
+    await seen.page.getByRole('heading', { name: 'A third title' }).waitFor();
+    expect(await cancel.evaluate((button) => button.matches(':focus'))).toBe(true);
     await admin.post(`${sets}/${made.id}/cancel`);
     expect(seen.faults).toEqual([]);
     await seen.close();
