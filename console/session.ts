@@ -39,9 +39,12 @@ otherTabs.addEventListener('message', ({ data }: MessageEvent<News>) => {
 const notifyTabs = (what: News['what']): void => otherTabs.postMessage({ what } satisfies News);
 
 let timer: ReturnType<typeof setTimeout> | undefined;
+/** The tenant that the session comes back to, while it reads in another one. */
+let home: string | undefined;
 
 function accept(given: Tokens | null): void {
   clearTimeout(timer);
+  home = undefined;
   if (given === null) {
     end();
     return;
@@ -72,13 +75,23 @@ async function refreshed(tenantId?: string): Promise<Tokens | null> {
   return given ?? null;
 }
 
+/** In its own tenant, unless the person may not be there any more. */
+async function refreshedAtHome(): Promise<Tokens | null> {
+  try {
+    return await refreshed(home);
+  } catch (error) {
+    if (home === undefined || !(error instanceof Problem) || error.status !== 403) throw error;
+    return refreshed();
+  }
+}
+
 let renewing: Promise<boolean> | undefined;
 
 /** Whether the session continues. A failure that may pass leaves it as it is. */
 export function renew(): Promise<boolean> {
   renewing ??= inTurn(async () => {
     try {
-      accept(await refreshed());
+      accept(await refreshedAtHome());
       return tokens.value !== null && !hasEnded.value;
     } catch (error) {
       if (error instanceof Problem && error.status === 401) end();
@@ -148,6 +161,7 @@ async function signedInAgain(): Promise<boolean> {
 
 export async function signOut(): Promise<void> {
   await inTurn(() => send('DELETE', session));
+  home = undefined;
   tokens.value = null;
   hasEnded.value = false;
   clearTimeout(timer);
@@ -168,20 +182,25 @@ export const readIn = <T>(
   read: (headers: Readonly<Record<string, string>>) => Promise<T>,
 ): Promise<T> =>
   inTurn(async () => {
-    const home = tenant.value?.id;
-    const there = await refreshed(tenantId);
-    if (there === null) {
-      end();
-      throw new Problem(401, 'auth_session_revoked', 'The session has ended.');
-    }
+    home = tenant.value?.id;
     try {
+      const there = await refreshed(tenantId);
+      if (there === null) {
+        end();
+        throw new Problem(401, 'auth_session_revoked', 'The session has ended.');
+      }
       return await read({ authorization: `Bearer ${there.access_token}` });
     } finally {
-      accept(await refreshed(home));
+      // Where that fails, the next request that is refused for it comes back, or the next renewal.
+      await comeBack().catch(() => undefined);
     }
   });
 
-/** When no other tab is away in another tenant. */
-const atHome = (): Promise<void> => inTurn(async () => undefined);
+async function comeBack(): Promise<void> {
+  if (home !== undefined) accept(await refreshedAtHome());
+}
+
+/** When neither this tab nor another is away in another tenant. */
+const atHome = (): Promise<void> => inTurn(comeBack);
 
 useCredentials({ atHome, token: () => tokens.value?.access_token, renew });

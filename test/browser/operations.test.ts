@@ -214,6 +214,24 @@ describe('compare', () => {
     await seen.close();
   });
 
+  test('who compares with another tenant is back in their own, also where that fails at first', async () => {
+    const seen = await stage.signedIn(acme.emails.operator!);
+    const { page } = seen;
+    const compare = new ComparePage(page);
+    await compare.open(acme.id);
+    let asked = 0;
+    await page.route('**/console/session/refresh', (route) => {
+      asked += 1;
+      return asked === 2 ? route.abort() : route.continue();
+    });
+    await compare.with('Tenant', 'Beta');
+    await eventually(async () => expect(asked).toBeGreaterThan(2));
+    await seen.goInside(`/tenants/${acme.id}/effective`);
+    await page.getByRole('rowheader', { name: 'automation_enabled' }).waitFor();
+    expect(await page.getByRole('combobox', { name: 'Tenant' }).inputValue()).toBe(acme.id);
+    await seen.close();
+  });
+
   test('a form and a secret that is shown once stay where another tab goes to another tenant, or somebody goes back or loads the page again', async () => {
     const own = await createTenant(stage.strata.url, platform, 'Kappa');
     const email = own.emails.tenant_admin!;
