@@ -221,6 +221,18 @@ function TopBar({ signedIn }: { readonly signedIn: Tokens }): VNode {
   );
 }
 
+/**
+ * Most browsers choose the next one by each such key, which would go through all tenants between: the
+ * list is opened, in which Enter chooses.
+ */
+function openByKey(event: KeyboardEvent): void {
+  const { key, altKey, ctrlKey, metaKey } = event;
+  const isChoosing = key.length === 1 || /^(Arrow|Page|Home|End)/.test(key);
+  if (!isChoosing || altKey || ctrlKey || metaKey) return;
+  event.preventDefault();
+  (event.target as HTMLSelectElement).showPicker();
+}
+
 function TenantChoice({ signedIn }: { readonly signedIn: Tokens }): VNode {
   const { memberships, tenant: current, visit } = signedIn;
   if (visit) return <span class="muted">Looking inside</span>;
@@ -250,7 +262,7 @@ function TenantChoice({ signedIn }: { readonly signedIn: Tokens }): VNode {
     }
   };
   return (
-    <select aria-label="Tenant" value={current?.id ?? ''} onChange={choose}>
+    <select aria-label="Tenant" value={current?.id ?? ''} onChange={choose} onKeyDown={openByKey}>
       {!current && <option value="">Choose a tenant</option>}
       {memberships.map(({ tenant_id: id, name }) => (
         <option key={id} value={id}>

@@ -28,7 +28,7 @@ import { ReviewDialog } from './pages/review.ts';
 import { SignInPage } from './pages/sign-in.ts';
 import { hostile, platformAdmin, setStage, type Stage } from './stage.ts';
 import { standAgainAt, standAt } from './stand.ts';
-import { soonMs, visit, type Visit } from './visit.ts';
+import { soonMs, until, visit, type Visit } from './visit.ts';
 
 /** In UTC, yesterday to tomorrow, as the days of every year. */
 const everyDay = [-1, 0, 1].map((days) =>
@@ -211,6 +211,21 @@ describe('compare', () => {
     await choice.selectOption({ label: 'Beta' });
     await page.waitForURL(`**/tenants/${beta.id}/**`);
     await problem.waitFor({ state: 'detached' });
+    await seen.close();
+  });
+
+  test('the keys go through the list of tenants, and Enter goes to one', async () => {
+    const seen = await stage.signedIn(acme.emails.operator!);
+    const { page } = seen;
+    await new EffectiveValuesPage(page).open(acme.id);
+    const choice = page.getByRole('combobox', { name: 'Tenant' });
+    await choice.focus();
+    await page.keyboard.press('ArrowDown');
+    await until(page, "document.activeElement.matches(':open')");
+    await page.keyboard.press('ArrowDown');
+    expect(await choice.inputValue()).toBe(acme.id);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`**/tenants/${beta.id}/**`);
     await seen.close();
   });
 
