@@ -87,10 +87,30 @@ export const Time = ({
   at === null || at === undefined ? (
     <span class="muted">{none}</span>
   ) : (
-    <time datetime={at} title={`${localTime(at)} · ${at}`}>
+    // Of another moment it is another element, since its text is renewed while it stands.
+    <time key={at} class="ago" datetime={at} title={`${localTime(at)} · ${at}`} aria-live="off">
       {timeAgo(at)}
     </time>
   );
+
+const renewMs = 30_000;
+
+/**
+ * From now on, for the whole page: what stays open for an hour says so. Drawing every row again for
+ * it would take long of a thousand, and what is read to somebody is not read again.
+ */
+export function renewTimes(): void {
+  const renew = (): void => {
+    if (document.hidden) return;
+    for (const time of document.querySelectorAll<HTMLTimeElement>('time.ago')) {
+      const text = timeAgo(time.dateTime);
+      if (time.firstChild instanceof Text && time.firstChild.data !== text)
+        time.firstChild.data = text;
+    }
+  };
+  setInterval(renew, renewMs);
+  document.addEventListener('visibilitychange', renew);
+}
 
 /** The same, smaller, beside what it is the time of. */
 export const FineTime = ({ at }: { readonly at: string | null | undefined }): VNode => (

@@ -5,6 +5,7 @@
 import { render } from 'preact';
 import { followLinks, takeLinkToken } from './address.ts';
 import { keepFocus } from './focus.ts';
+import { renewTimes } from './inline.tsx';
 import { renew } from './session.ts';
 import { App, cannotStart } from './app.tsx';
 import { applyTheme } from './theme.ts';
@@ -13,6 +14,7 @@ applyTheme();
 const linkToken = takeLinkToken();
 followLinks();
 keepFocus();
+renewTimes();
 render(<App linkToken={linkToken} />, document.getElementById('app')!);
 // Without https there are no cookies to continue with, nor locks to take turns by; the page says so.
 if (isSecureContext) renew().catch(cannotStart);

@@ -655,6 +655,22 @@ describe('approvals', () => {
     expect(await seen.page.getByRole('button', { name: 'Approve' }).count()).toBe(0);
     await seen.close();
   });
+
+  test('one that stays open says how long ago and how soon, and nobody is read that', async () => {
+    const wish = { action: 'restart', risk_level: 'low', title: 'Restart it some time' };
+    const asked = await tenant.operator.post(`/tenants/${tenant.id}/approvals`, wish);
+    const seen = await tabOf('operator');
+    // Nothing but the time has it drawn again.
+    await seen.page.route('**/watch', (route) => route.abort());
+    await seen.page.clock.install();
+    await seen.page.goto(`/console/tenants/${tenant.id}/approvals/${asked.body.id}`);
+    const begun = seen.page.locator('.timeline time').first();
+    await begun.getByText(/^(now|\d seconds? ago)$/).waitFor();
+    await seen.page.clock.fastForward('00:40');
+    await begun.getByText(/^4\d seconds ago$/).waitFor();
+    expect(await begun.getAttribute('aria-live')).toBe('off');
+    await seen.close();
+  });
 });
 
 describe('live', () => {
