@@ -147,6 +147,11 @@ export const State = ({
   readonly says?: string;
 }): VNode => <span class={`state-of ${state}`}>{says}</span>;
 
+/** Of what the screen is about: a change is read to whoever does not see it. */
+export const StateNow = ({ state }: { readonly state: string | undefined }): VNode => (
+  <span role="status">{state !== undefined && <State state={state} />}</span>
+);
+
 export const Risk = ({ level }: { readonly level: string }): VNode => (
   <span class={`risk ${level}`}>{level}</span>
 );

@@ -19,6 +19,7 @@ import {
   Risk,
   Said,
   State,
+  StateNow,
   stateTitle,
   Strong,
   Time,
@@ -146,7 +147,9 @@ function OneApproval({ id }: { readonly id: string }): VNode {
   useLiveApprovals(reload, id);
   return (
     <section class="approval">
-      <Heading title={data?.title ?? 'Approval'}>{data && <State state={data.state} />}</Heading>
+      <Heading title={data?.title ?? 'Approval'}>
+        <StateNow state={data?.state} />
+      </Heading>
       <Waiting
         data={data}
         problem={problem}

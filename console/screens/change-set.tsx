@@ -8,7 +8,7 @@ import { hrefOf } from '../address.ts';
 import { localTime } from '../format.ts';
 import { Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLive, useGet } from '../loading.ts';
-import { Code, FineTime, Link, Said, State, Time } from '../inline.tsx';
+import { Code, FineTime, Link, Said, StateNow, Time } from '../inline.tsx';
 import { Changes, Fact, Heading, Section } from '../parts.tsx';
 import { whenTitles } from './apply-fields.tsx';
 import { Actions } from './change-set-actions.tsx';
@@ -31,7 +31,7 @@ export function OneChangeSet({ owner, id }: { readonly owner: Owner; readonly id
   return (
     <section class="change-set">
       <Heading title={data ? titleOfSet(data, owner) : 'Change set'}>
-        {data && <State state={data.state} />}
+        <StateNow state={data?.state} />
         {data && <Emergency set={data} />}
       </Heading>
       <Waiting

@@ -10,7 +10,7 @@ import { rolloutStates } from '../known-values.ts';
 import { ShowMore, Table, Waiting } from '../lists.tsx';
 import { lookAgainMs, useEvery, useLive, useGet } from '../loading.ts';
 import { usePages } from '../pages.ts';
-import { Button, FineTime, Named, State, Time, Who } from '../inline.tsx';
+import { Button, FineTime, Named, State, StateNow, Time, Who } from '../inline.tsx';
 import { Changes, Fact, Heading, Section } from '../parts.tsx';
 import type { ScreenProperties } from './screen.ts';
 
@@ -83,7 +83,9 @@ function OneRollout({ id }: { readonly id: string }): VNode {
   });
   return (
     <section class="rollout">
-      <Heading title={data?.title ?? 'Rollout'}>{data && <State state={data.state} />}</Heading>
+      <Heading title={data?.title ?? 'Rollout'}>
+        <StateNow state={data?.state} />
+      </Heading>
       <Waiting
         data={data}
         problem={problem}

@@ -635,6 +635,8 @@ describe('approvals', () => {
     await eventually(async () =>
       expect(await approvals.timeline()).toMatch(/Approved by admin@acme\.example[^]*Fine by me/),
     );
+    // Also to whoever has it read to them.
+    await seen.page.getByRole('status').getByText('approved', { exact: true }).waitFor();
     const { body } = await tenant.admin.get(`/tenants/${tenant.id}/approvals/${asked.body.id}`);
     expect(body).toMatchObject({
       state: 'approved',
