@@ -219,6 +219,9 @@ describe('compare', () => {
     const { page } = seen;
     await new EffectiveValuesPage(page).open(acme.id);
     const choice = page.getByRole('combobox', { name: 'Tenant' });
+    await page.setViewportSize({ width: 320, height: 640 });
+    // There its name is read, and not its first letter.
+    expect((await choice.boundingBox())?.width).toBeGreaterThan(100);
     await choice.focus();
     await page.keyboard.press('ArrowDown');
     await until(page, "document.activeElement.matches(':open')");
