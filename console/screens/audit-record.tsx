@@ -128,6 +128,8 @@ type Tenant = ResultOf<'tenant-config.tenants.list'>['items'][number];
 
 /** The last event of a file, by which a chain is cut. */
 interface Saved {
+  /** Whose chain it is; empty for the platform. */
+  readonly tenantId: string;
   readonly count: number;
   readonly seq: number;
   readonly hash: string;
@@ -163,7 +165,7 @@ async function saveChain(
   const { lines, last, isAll } = await linesOf<Exported>(address, onProgress);
   if (!last) return undefined;
   saveLines(`audit-until-${last.seq}`, lines);
-  return { count: lines.length, seq: last.seq, hash: last.hash, isAll };
+  return { tenantId, count: lines.length, seq: last.seq, hash: last.hash, isAll };
 }
 
 /** The platform has a choice of chains: each tenant has one, and itself. */
@@ -188,8 +190,8 @@ export function KeepElsewhere(): VNode {
     const until = before === '' ? '' : new Date(before).toISOString();
     void run(async () => setSaved((await saveChain(chain, until, setSoFar)) ?? 'nothing'));
   };
-  const cut = async ({ seq, hash }: Saved): Promise<void> => {
-    const body = { tenant_id: chain === '' ? null : chain, seq, hash };
+  const cut = async ({ tenantId, seq, hash }: Saved): Promise<void> => {
+    const body = { tenant_id: tenantId === '' ? null : tenantId, seq, hash };
     await call('POST', '/audit/cut', { body });
     setCutting(undefined);
     setCut(true);
