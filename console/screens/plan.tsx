@@ -9,6 +9,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf } from '../address.ts';
 import { useAction } from '../action.ts';
 import { call } from '../api.ts';
+import { useDraft } from '../drafts.ts';
 import { useLoaded } from '../loading.ts';
 import { RowButton, Table } from '../lists.tsx';
 import { Button, Code, Value } from '../inline.tsx';
@@ -79,35 +80,47 @@ const Items = ({ items }: { readonly items: readonly PlanItem[] }): VNode => (
   />
 );
 
+const actions = ['patch', 'put', 'delete'] as const;
+
+interface TypedItem {
+  readonly action: PlanItem['action'];
+  readonly path: string;
+  readonly body: string;
+}
+const newItem: TypedItem = { action: 'patch', path: '', body: '' };
+
 function NewItem(): VNode {
+  const [typed = newItem, setTyped] = useDraft<TypedItem>('item of the plan');
+  const [isOpenAtFirst] = useState(typed !== newItem);
   const [problem, setProblem] = useState<string>();
-  const add = (event: Event): void => {
-    event.preventDefault();
-    const form = event.target as HTMLFormElement;
-    const fields = new FormData(form);
-    const text = String(fields.get('body')).trim();
-    const action = String(fields.get('action')) as PlanItem['action'];
+  const put = (change: Partial<TypedItem>): void => setTyped({ ...typed, ...change });
+  const add = (): void => {
+    const text = typed.body.trim();
     try {
       const body = text === '' ? undefined : parsedJson(text);
       addToPlan({
-        action,
-        path: String(fields.get('path')).trim(),
+        action: typed.action,
+        path: typed.path.trim(),
         ...(body !== undefined && { body }),
       });
       setProblem(undefined);
-      form.reset();
+      setTyped(undefined);
     } catch (error) {
       setProblem(error instanceof Error ? error.message : 'This is no JSON.');
     }
   };
   return (
-    <details class="add">
+    <details class="add" open={isOpenAtFirst}>
       <summary>Write an item</summary>
-      <form class="fields" onSubmit={add}>
+      <Form class="fields" onSend={add}>
         <label>
           <span class="name">Write</span>
-          <select name="action">
-            {['patch', 'put', 'delete'].map((each) => (
+          <select
+            name="action"
+            value={typed.action}
+            onChange={({ currentTarget }) => put({ action: actions[currentTarget.selectedIndex]! })}
+          >
+            {actions.map((each) => (
               <option key={each} value={each}>
                 {each}
               </option>
@@ -122,6 +135,8 @@ function NewItem(): VNode {
             placeholder="/config/global/default_region"
             autocomplete="off"
             spellcheck={false}
+            value={typed.path}
+            onInput={({ currentTarget }) => put({ path: currentTarget.value })}
           />
         </label>
         <label class="json">
@@ -133,6 +148,8 @@ function NewItem(): VNode {
             placeholder={'{"config_value": "europe-west1"}'}
             aria-invalid={problem ? 'true' : undefined}
             aria-describedby="plan-body-hint"
+            value={typed.body}
+            onInput={({ currentTarget }) => put({ body: currentTarget.value })}
           ></textarea>
           <small id="plan-body-hint" class={problem ? 'unfit' : ''}>
             {problem ?? 'JSON as the write takes it; none for a delete'}
@@ -141,7 +158,7 @@ function NewItem(): VNode {
         <p>
           <Button type="submit" class="secondary" says="Add to the plan" />
         </p>
-      </form>
+      </Form>
     </details>
   );
 }
@@ -172,7 +189,7 @@ function Look({
   readonly items: readonly PlanItem[];
   readonly onApplied: (applied: Applied) => void;
 }): VNode {
-  const [more, setMore] = useState<readonly Planned[]>([]);
+  const [more, setMore] = useState<{ readonly of: Planned; readonly pages: readonly Planned[] }>();
   const [isApplying, setApplying] = useState(false);
   const [isStaging, setStaging] = useState(false);
   const further = useAction();
@@ -184,17 +201,18 @@ function Look({
     const { body } = await call<Planned>('POST', '/config/plan', sending);
     return body;
   };
-  const { data, problem, isBusy, reload } = useLoaded('plan', (aborted) => {
-    setMore([]);
-    return plan(undefined, aborted);
-  });
-  const pages = data ? [data, ...more] : [];
+  const { data, problem, isBusy, reload } = useLoaded('plan', (aborted) =>
+    plan(undefined, aborted),
+  );
+  // A page of the plan before says nothing of this one.
+  const furtherPages = more && more.of === data ? more.pages : [];
+  const pages = data ? [data, ...furtherPages] : [];
   const last = pages.at(-1);
   const cursor = last?.impact.next_cursor;
   const next = (): Promise<void> =>
     further.run(async () => {
       const page = await plan(cursor ?? undefined);
-      setMore([...more, page]);
+      setMore(data && { of: data, pages: [...furtherPages, page] });
     });
   const again = (): void => {
     further.forget();

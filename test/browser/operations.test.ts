@@ -924,6 +924,53 @@ describe('the platform', () => {
     },
   );
 
+  test('a plan has no page of the one before, and an item is there for who goes back to it', async () => {
+    const seen = await asPlatform();
+    const { page } = seen;
+    const { promise: freed, resolve: free } = Promise.withResolvers<void>();
+    let rounds = 0;
+    let planned: { readonly impact: { readonly items: readonly object[] } };
+    await page.route('**/config/plan', async (route) => {
+      const isFirst = !route.request().postData()?.includes('"cursor"');
+      if (isFirst) {
+        rounds += 1;
+        planned = (await (await route.fetch()).json()) as typeof planned;
+      } else await freed;
+      const name = isFirst ? `Round ${rounds}` : 'Of the plan before';
+      const items = planned.impact.items.map((item) => ({ ...item, tenant_name: name }));
+      const impact = { ...planned.impact, items, next_cursor: isFirst ? 'more' : null };
+      await route.fulfill({ json: { ...planned, impact } });
+    });
+    await page.goto('/console/platform/plan');
+    const plan = new PlanPage(page);
+    await plan.writeItem('put', '/config/global/planned_region', {
+      config_value: 'here',
+      is_public: true,
+    });
+    await plan.looked();
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await page.getByRole('button', { name: 'Plan again' }).click();
+    await eventually(async () => expect(rounds).toBe(2));
+    const late = page.waitForResponse((response) => {
+      const sent = response.request().postData();
+      return response.url().endsWith('/config/plan') && sent !== null && sent.includes('"cursor"');
+    });
+    free();
+    await late;
+    await page.getByText('Round 2').first().waitFor();
+    expect(await page.getByText('Of the plan before').count()).toBe(0);
+
+    await page.locator('[name=path]').fill('/config/global/half_typed');
+    await page.locator('textarea[name=body]').fill('{"config_value":');
+    await page.getByRole('link', { name: 'Nodes' }).click();
+    await page.goBack();
+    expect(await page.locator('textarea[name=body]').inputValue()).toBe('{"config_value":');
+    await page.locator('textarea[name=body]').fill('');
+    await page.locator('[name=path]').fill('');
+    await page.getByRole('button', { name: 'Take out /config/global/planned_region' }).click();
+    await seen.close();
+  });
+
   test('who administers no platform is offered none of it, and told so at its addresses', async () => {
     const seen = await asAdmin();
     await new EffectiveValuesPage(seen.page).open(acme.id);
