@@ -227,6 +227,14 @@ test('whom a lost commit has shut out is out once its repetition is answered', a
     }
     const invalid = 'auth_api_key_invalid';
     expect(out).toEqual([invalid, invalid, 'auth_session_revoked', 'tenant_mismatch']);
+
+    // Each end of credentials is an event of its own, also where an earlier one has ended them.
+    const recovered = await member();
+    expect(await seen(recovered.client)).toBe('200');
+    const recover = () => platform.post(`/auth/users/${recovered.user_id}/recover`);
+    await lose('"passkeys"', recover);
+    expect((await recover()).status).toBe(204);
+    expect(await seen(recovered.client)).toBe('auth_session_revoked');
   } finally {
     await strata.stop('SIGKILL');
     await proxy.stop();

@@ -11,6 +11,7 @@ import {
   recordEvents,
   type EventDraft,
 } from '../../../../shared/commits/commit.ts';
+import { dropAgain } from '../../../../shared/commits/removals.ts';
 import { accountKey } from '../../../../shared/contracts/auth.ts';
 import type { MemberAddress } from '../../../../shared/contracts/members.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
@@ -323,8 +324,10 @@ const changeActions = ({ db, settings, notices }: AuthParts) =>
         await endInvitationLinks(manager, id);
         const payload = { email: locked.email, ended: counts };
         const event = { action: 'auth.user_recovered', tenant_id: null, target: id, payload };
-        return { result: locked, keys, events: [event] };
+        return { result: locked, keys: [accountKey({ user_id: id }), ...keys], events: [event] };
       });
+      // Also what an earlier request ended whose commit was lost to it: this one found it ended.
+      await dropAgain(db, request, authScope, [accountKey({ user_id: id })]);
       notices.send(user.email, { kind: 'account_recovered' }, request);
       return null;
     },
