@@ -235,6 +235,37 @@ test('whom a lost commit has shut out is out once its repetition is answered', a
     await lose('"passkeys"', recover);
     expect((await recover()).status).toBe(204);
     expect(await seen(recovered.client)).toBe('auth_session_revoked');
+
+    // A directory takes 404 for done.
+    const provisioner = await admin.post(accounts, { name: 'directory', roles: ['tenant_admin'] });
+    const scope = { name: 'directory', scopes: ['scim:provision'] };
+    const ofDirectory = await admin.post(`${accounts}/${provisioner.body.id}/api-keys`, scope);
+    const directory = withKeyOf(ofDirectory);
+    const scim = `/tenants/${id}/scim/v2`;
+    const provisioned = await addMember(admin, id, { email: 's@lost.example', roles: ['viewer'] });
+    const scimUser = await directory.post(`${scim}/Users`, { userName: 's@lost.example' });
+    const people = [{ value: provisioned.user_id }];
+    const { body: group } = await directory.post(`${scim}/Groups`, {
+      displayName: 'g',
+      members: people,
+    });
+    await admin.put(`/tenants/${id}/directory-groups/${group.id}`, {
+      roles: ['operator'],
+      groups: [],
+    });
+    const decisions = `/tenants/${id}/decisions`;
+    expect([scimUser.status, await seen(provisioned.client, decisions)]).toEqual([201, '200']);
+    const gone: string[] = [];
+    for (const [path, of] of [
+      [`Groups/${group.id}`, '"directory_groups"'],
+      [`Users/${provisioned.user_id}`, '"scim_users"'],
+    ] as const) {
+      const remove = () => directory.delete(`${scim}/${path}`);
+      await lose(of, remove);
+      expect([path, (await remove()).status]).toEqual([path, 404]);
+      gone.push(await seen(provisioned.client, decisions));
+    }
+    expect(gone).toEqual(['insufficient_role', 'auth_session_revoked']);
   } finally {
     await strata.stop('SIGKILL');
     await proxy.stop();

@@ -36,6 +36,7 @@ import {
   followDirectoryGroups,
   groupFilters,
   listDirectoryGroups,
+  noSuchGroup,
 } from '../stores/directory-groups.ts';
 import { changeRights } from '../stores/members.ts';
 import { provisionedNames } from '../stores/scim.ts';
@@ -120,8 +121,10 @@ export function scimGroupActions(db: DataSource, settings: () => Settings) {
 
     async 'tenant-config.scim.groups.delete'({ tenant_id, group_id: id }, request) {
       const address = { tenant_id, id };
-      await changeRights(db, request, tenant_id, async (manager, at) => {
-        const before = await findDirectoryGroup(manager, tenant_id, id);
+      const isFound = await changeRights(db, request, tenant_id, async (manager, at) => {
+        const before = await manager.findOneBy(DirectoryGroupEntity, address);
+        // An earlier request may have deleted it: without an event, what that one dropped is dropped again.
+        if (!before) return { result: false, keys: [], events: [] };
         await manager.delete(DirectoryGroupEntity, address);
         const followed = await followDirectoryGroups(
           manager,
@@ -132,8 +135,9 @@ export function scimGroupActions(db: DataSource, settings: () => Settings) {
           at,
         );
         const event = groupEvent('deleted', address, { display_name: before.display_name });
-        return { result: null, keys: followed.keys, events: [event, ...followed.events] };
+        return { result: true, keys: followed.keys, events: [event, ...followed.events] };
       });
+      if (!isFound) throw noSuchGroup();
       return null;
     },
   } satisfies Handlers;

@@ -29,7 +29,7 @@ import { MemberEntity, ScimUserEntity } from '../schema.ts';
 import { directoryRightsOf, leaveDirectoryGroups } from '../stores/directory-groups.ts';
 import { giftOf } from '../stores/givers.ts';
 import { changeRights, isAdministrator, requireAdministrator } from '../stores/members.ts';
-import { findScimUser, listScimUsers, userFilters } from '../stores/scim.ts';
+import { findScimUser, listScimUsers, noSuchScimUser, userFilters } from '../stores/scim.ts';
 import { findTenant } from '../stores/tenants.ts';
 import { requireRoomToInvite, takeInvitation, tryToInvite } from './inviting.ts';
 
@@ -109,17 +109,23 @@ export function scimActions(db: DataSource, settings: () => Settings) {
       return show(await findScimUser(db.manager, tenant_id, user_id));
     },
 
-    /** The row stays, so that no sign-in brings the person back. */
+    /**
+     * The row stays, so that no sign-in brings the person back. Where an earlier request has written
+     * it, whose commit was lost to it, this one does what was to follow.
+     */
     async 'tenant-config.scim.users.delete'({ tenant_id, user_id }, request) {
       const address = { tenant_id, user_id };
-      await changeRights(db, request, tenant_id, async (manager, at) => {
+      const isFound = await changeRights(db, request, tenant_id, async (manager, at) => {
+        if (await isDeprovisioned(manager, address))
+          return { result: false, keys: [memberKey(address)], events: [] };
         await findScimUser(manager, tenant_id, user_id);
-        const left = await leave(manager, address);
+        const { keys, events } = await leave(manager, address);
         await leaveDirectoryGroups(manager, tenant_id, user_id);
         await manager.update(ScimUserEntity, address, { deleted_at: at, external_id: null });
-        return { ...left, events: [...left.events, scimEvent('deleted', address, {})] };
+        return { result: true, keys, events: [...events, scimEvent('deleted', address, {})] };
       });
       await afterwards(db, address, { isInvited: false, isActive: false }, request);
+      if (!isFound) throw noSuchScimUser();
       return null;
     },
   } satisfies Handlers;
@@ -199,6 +205,11 @@ async function join(
   });
   return { result: !admitted, keys: [memberKey(address)], events: [event] };
 }
+
+/** Whether the directory has deleted the person, and nobody has made them a member since. */
+const isDeprovisioned = async (manager: EntityManager, address: Address): Promise<boolean> =>
+  (await manager.existsBy(ScimUserEntity, { ...address, deleted_at: Not(IsNull()) })) &&
+  !(await manager.existsBy(MemberEntity, address));
 
 async function leave(manager: EntityManager, address: Address): Promise<Followed> {
   const member = await manager.findOneBy(MemberEntity, address);

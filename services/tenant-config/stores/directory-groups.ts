@@ -22,6 +22,9 @@ import { DirectoryGroupEntity, type DirectoryGroupRow, type MemberRow } from '..
 import { giftOf } from './givers.ts';
 import { readScimPage, type ScimPage, type ScimRows } from './scim-page.ts';
 
+export const noSuchGroup = (): StrataError =>
+  new StrataError('not_found', 'The directory has no such group.');
+
 /** Throws 404 where the tenant's directory has no such group. */
 export async function findDirectoryGroup(
   manager: EntityManager,
@@ -29,7 +32,7 @@ export async function findDirectoryGroup(
   id: string,
 ): Promise<DirectoryGroupRow> {
   const row = await manager.findOneBy(DirectoryGroupEntity, { tenant_id: tenantId, id });
-  if (!row) throw new StrataError('not_found', 'The directory has no such group.');
+  if (!row) throw noSuchGroup();
   return row;
 }
 

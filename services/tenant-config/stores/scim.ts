@@ -16,6 +16,9 @@ const select = `
   ) AS active`;
 const from = 'FROM tenant_config.scim_users s WHERE s.tenant_id = $1 AND s.deleted_at IS NULL';
 
+export const noSuchScimUser = (): StrataError =>
+  new StrataError('not_found', 'The directory has provisioned no such user here.');
+
 /** Throws 404 where the directory has provisioned no such person in this tenant. */
 export async function findScimUser(
   manager: EntityManager,
@@ -26,7 +29,7 @@ export async function findScimUser(
     tenantId,
     userId,
   ]);
-  if (!row) throw new StrataError('not_found', 'The directory has provisioned no such user here.');
+  if (!row) throw noSuchScimUser();
   return row;
 }
 
