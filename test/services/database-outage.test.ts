@@ -140,7 +140,12 @@ test('whom a lost commit has shut out is out once its repetition is answered', a
   const proxy = await startProxy(Number(url.port));
   url.port = String(proxy.port);
   // Longer than this takes: until then no poll brings what was committed.
-  const strata = await startStrata({ DATABASE_URL: url.href, COHERENCE_FENCE_MS: '30000' });
+  const strata = await startStrata({
+    DATABASE_URL: url.href,
+    COHERENCE_FENCE_MS: '30000',
+    WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+    WEBHOOK_ALLOW_HTTP: 'true',
+  });
   try {
     const platform = await signIn(strata.url, 'admin@example.com', adminPassword);
     const { id, admin } = await createTenantWith(strata.url, platform, 'Lost commits');
@@ -232,9 +237,31 @@ test('whom a lost commit has shut out is out once its repetition is answered', a
     const recovered = await member();
     expect(await seen(recovered.client)).toBe('200');
     const recover = () => platform.post(`/auth/users/${recovered.user_id}/recover`);
-    await lose('"passkeys"', recover);
+    await lose('SET "password_hash"', recover);
     expect((await recover()).status).toBe(204);
     expect(await seen(recovered.client)).toBe('auth_session_revoked');
+
+    const provider = {
+      name: 'Company',
+      issuer: 'http://127.0.0.1:9',
+      client_id: 'strata',
+      client_secret: 'a secret of the provider',
+      redirect_uris: ['https://app.example/callback'],
+    };
+    const { body: made } = await platform.post('/auth/sso/providers', provider);
+    const providerPath = `/auth/sso/providers/${made.id}`;
+    for (const [end, status] of [
+      [() => platform.put(providerPath, { ...provider, enabled: false }), 200],
+      [() => platform.delete(providerPath), 404],
+    ] as const) {
+      const { client: through, user_id: whose } = await member();
+      const byProvider = 'UPDATE auth.sessions SET provider_id = $1 WHERE user_id = $2';
+      await own.query(byProvider, [made.id, whose]);
+      expect(await seen(through)).toBe('200');
+      await lose('"sso_providers"', end);
+      expect((await end()).status).toBe(status);
+      expect(await seen(through)).toBe('auth_session_revoked');
+    }
 
     // A directory takes 404 for done.
     const provisioner = await admin.post(accounts, { name: 'directory', roles: ['tenant_admin'] });

@@ -293,18 +293,25 @@ export async function endSessionsIn(
   return ended.map(({ id }) => cacheKeyOf(id));
 }
 
-/** The same of whoever signed in through the provider, whose word counts no more. */
+/**
+ * The same of whoever signed in through the provider, whose word counts no more. Drops those that
+ * ended within the hour as well, as `sessionsToEnd` names them; `ended` is how many were open.
+ */
 export async function endSessionsThrough(
   manager: EntityManager,
   providerId: string,
   keptId?: string,
-): Promise<string[]> {
-  const [ended] = await manager.query<[{ id: string }[], number]>(
+): Promise<{ readonly keys: string[]; readonly ended: number }> {
+  const [, ended] = await manager.query<[unknown[], number]>(
     `UPDATE auth.sessions SET revoked_at = now()
-     WHERE provider_id = $1 AND ${whereOpen} AND id IS DISTINCT FROM $2 RETURNING id`,
+     WHERE provider_id = $1 AND ${whereOpen} AND id IS DISTINCT FROM $2`,
     [providerId, keptId ?? null],
   );
-  return ended.map(({ id }) => cacheKeyOf(id));
+  const rows = await manager.query<{ id: string }[]>(
+    `SELECT id FROM auth.sessions WHERE provider_id = $1 AND revoked_at > now() - interval '1 hour'`,
+    [providerId],
+  );
+  return { keys: rows.map(({ id }) => cacheKeyOf(id)), ended };
 }
 
 /**

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
-import type { EventDraft } from '../../../../shared/commits/commit.ts';
+import type { EventDraft, Work } from '../../../../shared/commits/commit.ts';
 import type { ResultOf } from '../../../../shared/contracts/index.ts';
 import { pageById } from '../../../../shared/documents/paging.ts';
 import { ifFound, invalid, StrataError } from '../../../../shared/errors.ts';
@@ -44,9 +44,11 @@ const eventAbout = (
   payload: unknown,
 ): EventDraft => ({ action, tenant_id: tenantId, target: id, payload });
 
+const noSuchProvider = (): StrataError => new StrataError('auth_sso_provider_not_found');
+
 async function find(manager: EntityManager, id: string): Promise<SsoProviderRow> {
   const row = await manager.findOneBy(SsoProviderEntity, { id });
-  if (!row) throw new StrataError('auth_sso_provider_not_found');
+  if (!row) throw noSuchProvider();
   return row;
 }
 
@@ -162,11 +164,13 @@ export function ssoProviderActions({ db, settings, guard }: AuthParts) {
           request.checkAnswer(viewOf(row));
           // Whoever disables it by mistake stays to enable it.
           const keptId = request.caller.session_id;
-          const keys = row.enabled ? [] : await endSessionsThrough(manager, id, keptId);
+          const { keys, ended } = row.enabled
+            ? { keys: [], ended: 0 }
+            : await endSessionsThrough(manager, id, keptId);
           const payload = {
             changes: changesBetween(before, row),
             secret_replaced: row.client_secret !== before.client_secret,
-            sessions_ended: keys.length,
+            sessions_ended: ended,
           };
           // A provider that moves is neither tenant's to tell, since its changes name the other.
           const isMoved = row.tenant_id !== before.tenant_id;
@@ -179,14 +183,18 @@ export function ssoProviderActions({ db, settings, guard }: AuthParts) {
     },
 
     async 'auth.sso.providers.delete'({ id }, request) {
-      await commitByPlatformAdministrator(db, request, settings(), async (manager) => {
-        const row = await find(manager, id);
+      const remove: Work<boolean> = async (manager) => {
+        const row = await manager.findOneBy(SsoProviderEntity, { id });
+        // Also of one that an earlier request has deleted, whose commit was lost to it.
+        const { keys, ended } = await endSessionsThrough(manager, id, request.caller.session_id);
+        if (!row) return { result: false, keys, events: [] };
         await manager.delete(SsoProviderEntity, { id });
-        const keys = await endSessionsThrough(manager, id, request.caller.session_id);
-        const payload = { name: row.name, issuer: row.issuer, sessions_ended: keys.length };
+        const payload = { name: row.name, issuer: row.issuer, sessions_ended: ended };
         const event = eventAbout('auth.sso_provider_deleted', row, payload);
-        return { result: undefined, keys, events: [event] };
-      });
+        return { result: true, keys, events: [event] };
+      };
+      const isFound = await commitByPlatformAdministrator(db, request, settings(), remove);
+      if (!isFound) throw noSuchProvider();
       return null;
     },
   } satisfies Handlers;
