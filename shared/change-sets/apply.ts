@@ -12,21 +12,13 @@
  * | an outage                                   | as it was |
  */
 import { commitChanges, type Work } from '../commits/commit.ts';
+import { holdAccounts, holdRights, Outdated, whileAsRead } from '../commits/held-rights.ts';
 import { documentScope } from '../contracts/revision-scopes.ts';
 import type { Request } from '../contract-runtime/request.ts';
 import type { WrittenDocument } from '../documents/document.ts';
 import { claimsOf } from '../documents/managed-fields.ts';
 import { codeOf, statusOf, StrataError } from '../errors.ts';
-import {
-  holdAccounts,
-  holdRights,
-  whileAsRead,
-  type ChangeSets,
-  type ChangeSetOptions,
-  type Draft,
-  type Proposed,
-  type ProvenRight,
-} from './change-sets.ts';
+import type { ChangeSets, ChangeSetOptions, Draft, Proposed, ProvenRight } from './change-sets.ts';
 import { placingsOf, requireAccess, writeOf } from './items.ts';
 import {
   askedOf,
@@ -40,7 +32,7 @@ import {
 import type { Due } from './schedule.ts';
 import type { ChangeSetRow } from './schema.ts';
 import { isOfStops } from './stops.ts';
-import { changeRow, lockAsRead, Outdated, recordStep, requireReviewed } from './store.ts';
+import { changeRow, lockAsRead, recordStep, requireReviewed } from './store.ts';
 
 /**
  * So long after it was found due, or had its last approval, it is applied by itself. A node may stand

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import { isMachine, type Caller } from '../access.ts';
 import { commitChanges } from '../commits/commit.ts';
-import { areStillSo, identitiesHold, type ReadRight } from '../commits/held-rights.ts';
+import { holdAccounts, holdRights, whileAsRead, type ReadRight } from '../commits/held-rights.ts';
 import type { ApplyWhen } from '../contracts/change-sets.ts';
 import { documentScope } from '../contracts/revision-scopes.ts';
 import type { Request } from '../contract-runtime/request.ts';
@@ -45,7 +45,6 @@ import {
   findChangeSet,
   insertRow,
   lockAsRead,
-  Outdated,
   recordStep,
   requireFewOpen,
   type Change,
@@ -111,40 +110,6 @@ const submittedAt = (now: Date, { apply }: Content): Change => ({
  * after this time.
  */
 const takenOverMs = 10_000;
-
-/** Attempts at what met a change of the change set, or of somebody's rights. */
-const maxAttempts = 20;
-
-/** Does something with a change set as it is, again where it was not any more. */
-export async function whileAsRead<T>(attempt: () => Promise<T>): Promise<T> {
-  for (let made = 1; ; made += 1) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (!(error instanceof Outdated)) throw error;
-      if (made === maxAttempts)
-        throw new StrataError('service_unavailable', 'It kept changing. Try again.');
-    }
-  }
-}
-
-/**
- * Throws `Outdated` where somebody's right is not as it was read; then it stays so, but for accounts,
- * until `holdAccounts` at the end.
- */
-export async function holdRights(
-  manager: EntityManager,
-  provenRights: readonly ProvenRight<unknown>[],
-): Promise<void> {
-  if (!(await areStillSo(manager, provenRights))) throw new Outdated();
-}
-
-export async function holdAccounts(
-  manager: EntityManager,
-  provenRights: readonly ProvenRight<unknown>[],
-): Promise<void> {
-  if (!(await identitiesHold(manager, provenRights))) throw new Outdated();
-}
 
 export class ChangeSets {
   readonly #options: ChangeSetOptions;

@@ -1,6 +1,7 @@
 /** Change sets as their rows. */
 import type { EntityManager, EntitySchema } from 'typeorm';
 import { auditFacts, countChange, recordEvents, type Committing } from '../commits/commit.ts';
+import { Outdated } from '../commits/held-rights.ts';
 import { changeSetScope } from '../contracts/revision-scopes.ts';
 import { lockExclusively } from '../database/fair-locks.ts';
 import { StrataError } from '../errors.ts';
@@ -31,9 +32,6 @@ export async function findChangeSet(
   if (row?.tenant_id === tenantId) return row;
   throw new StrataError('not_found', 'There is no such change set.');
 }
-
-/** Thrown where a change set, or who may do what, changed between a look and the lock. */
-export class Outdated extends Error {}
 
 /** Whoever locks it first settles every race. Throws `Outdated` where it is not as it was read. */
 export async function lockAsRead(

@@ -53,12 +53,33 @@ export async function isKeyGood({ isPerson, id, key }: Principal, call: Call): P
     : found.usable && Date.parse(found.expires_at) > synchronizedNow();
 }
 
+/** Thrown where what is changed, or who may do so, is not as it was read ahead of the transaction. */
+export class Outdated extends Error {}
+
+/** Each that fails met a change of what it changes, or of somebody's rights. */
+const maxAttempts = 50;
+
+/** Does something with what was read, again where it was not so any more. */
+export async function whileAsRead<T>(
+  attempt: () => Promise<T>,
+  complaint = 'It kept changing. Try again.',
+): Promise<T> {
+  for (let made = 1; ; made += 1) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof Outdated)) throw error;
+      if (made === maxAttempts) throw new StrataError('service_unavailable', complaint);
+    }
+  }
+}
+
 /** So many changes of accounts are looked at. */
 const mostChanges = 1000;
 
 /**
  * Whether the rights are as they were read. Then they stay so until the transaction ends, but for
- * accounts and credentials, which `identitiesHold` asks for at its end.
+ * accounts and credentials, which `holdAccounts` asks for at its end.
  */
 export async function areStillSo(
   manager: EntityManager,
@@ -75,14 +96,26 @@ export async function areStillSo(
   return areUntouched(manager, await revisionsOf(manager, [authScope]), named);
 }
 
-/** Whether accounts and credentials are as they were read. Then they stay so until the end. */
-export async function identitiesHold(
+/** The same. Throws `Outdated` where they are not. */
+export async function holdRights(
   manager: EntityManager,
   rights: readonly ReadRight[],
-): Promise<boolean> {
+): Promise<void> {
+  if (!(await areStillSo(manager, rights))) throw new Outdated();
+}
+
+/**
+ * Throws `Outdated` where accounts or credentials are not as they were read. Then they stay so until
+ * the end.
+ */
+export async function holdAccounts(
+  manager: EntityManager,
+  rights: readonly ReadRight[],
+): Promise<void> {
   const named = namingIdentities(rights);
-  if (named.length === 0) return true;
-  return areUntouched(manager, await holdRevisions(manager, [authScope]), named);
+  if (named.length === 0) return;
+  const held = await holdRevisions(manager, [authScope]);
+  if (!(await areUntouched(manager, held, named))) throw new Outdated();
 }
 
 const namingIdentities = (rights: readonly ReadRight[]): ReadRight[] =>

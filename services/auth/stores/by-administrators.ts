@@ -4,15 +4,13 @@
  */
 import { IsNull, type DataSource, type EntityManager } from 'typeorm';
 import { actsByRoles, type Caller } from '../../../shared/access.ts';
-import { whileAsRead } from '../../../shared/change-sets/change-sets.ts';
-import { Outdated } from '../../../shared/change-sets/store.ts';
 import {
   commitChange,
   commitChanges,
   revisionsOf,
   type Work,
 } from '../../../shared/commits/commit.ts';
-import { areStillSo } from '../../../shared/commits/held-rights.ts';
+import { holdRights, whileAsRead } from '../../../shared/commits/held-rights.ts';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import { authScope, memberScope } from '../../../shared/contracts/revision-scopes.ts';
 import { StrataError } from '../../../shared/errors.ts';
@@ -44,9 +42,7 @@ export const commitByAdministrator = <T>(
         'You are no tenant_admin of this tenant any more.',
       );
     const [outcome] = await commitChanges(db, request, authScope, [work], {
-      async begin(manager) {
-        if (!(await areStillSo(manager, [{ revisions }]))) throw new Outdated();
-      },
+      begin: (manager) => holdRights(manager, [{ revisions }]),
     });
     return outcome!.result;
   });

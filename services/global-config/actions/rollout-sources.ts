@@ -3,12 +3,7 @@
  * applies.
  */
 import type { DataSource, EntityManager } from 'typeorm';
-import {
-  holdAccounts,
-  holdRights,
-  type ProvenRight,
-  type Rights,
-} from '../../../shared/change-sets/change-sets.ts';
+import type { ProvenRight, Rights } from '../../../shared/change-sets/change-sets.ts';
 import {
   askedOf,
   digestOf,
@@ -21,6 +16,7 @@ import {
   lockAsRead,
   recordStep,
 } from '../../../shared/change-sets/store.ts';
+import { holdAccounts, holdRights } from '../../../shared/commits/held-rights.ts';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import type { RolloutItem, StoredRollout } from '../../../shared/contracts/rollouts.ts';

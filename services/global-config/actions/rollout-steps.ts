@@ -5,10 +5,9 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
-import { whileAsRead } from '../../../shared/change-sets/change-sets.ts';
-import { Outdated } from '../../../shared/change-sets/store.ts';
 import { namesIn, platformRealm } from '../../../shared/commits/actor-names.ts';
 import { commitChanges, type Policies, type Work } from '../../../shared/commits/commit.ts';
+import { Outdated, whileAsRead } from '../../../shared/commits/held-rights.ts';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import type { GateAnswer } from '../../../shared/contracts/rollout-gates.ts';

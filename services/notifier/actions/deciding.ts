@@ -8,10 +8,12 @@ import { isMachine, type Caller } from '../../../shared/access.ts';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import { actorOf, auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import {
-  areStillSo,
-  identitiesHold,
+  holdAccounts,
+  holdRights,
   identitiesOf,
   isKeyGood,
+  Outdated,
+  whileAsRead,
   type Principal,
   type ReadRight,
 } from '../../../shared/commits/held-rights.ts';
@@ -242,18 +244,6 @@ export const withValidApprovals = async (
   row.state === 'pending' ? { ...row, approved_by: validOf(await earlierOf(row, request)) } : row;
 
 /**
- * The right to decide may be another one than was read: the approval was escalated, or what gives
- * the right has changed.
- */
-class Outdated extends Error {}
-
-/**
- * Attempts to decide by a right that is still so. Each that fails met a change of the tenant's
- * members, configuration or this approval.
- */
-const maxAttempts = 50;
-
-/**
  * Takes a decision: a denial ends the approval, an approval does once there are as many as it
  * needs. The end cancels what was not sent, and tells those who may have observed it.
  */
@@ -266,7 +256,7 @@ export async function decide(
   request: Request,
 ): Promise<Approval> {
   const { db, onQueued, onChanged } = options;
-  for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
+  const attempt = async (): Promise<Approval> => {
     const asked = await findApproval(db.manager, tenantId, id);
     const candidate = await findCandidate(asked);
     // Before all who are asked are read, which may be everybody.
@@ -275,19 +265,15 @@ export async function decide(
       body.decision === 'approve' ? earlierOf(asked, request) : [],
       presentOf(asked, request),
     ]);
-    try {
-      const row = await db.transaction((manager) =>
-        settle(manager, options, { asked, earlier, body, candidate, present }, request),
-      );
-      if (row.state !== 'pending') onQueued();
-      onChanged(tenantId);
-      return approvalView(row);
-    } catch (error) {
-      if (!(error instanceof Outdated)) throw error;
-    }
-  }
-  throw new StrataError(
-    'service_unavailable',
+    const row = await db.transaction((manager) =>
+      settle(manager, options, { asked, earlier, body, candidate, present }, request),
+    );
+    if (row.state !== 'pending') onQueued();
+    onChanged(tenantId);
+    return approvalView(row);
+  };
+  return whileAsRead(
+    attempt,
     'Who may decide this approval kept changing. Nothing was decided; try again.',
   );
 }
@@ -316,7 +302,7 @@ async function settle(
   const { row, now } = await lockApproval(manager, tenantId, id);
   const isAsRead = row.hop === asked.hop && isDeepStrictEqual(row.approved_by, asked.approved_by);
   if (!isAsRead) throw new Outdated();
-  if (!(await areStillSo(manager, [candidate, ...earlier]))) throw new Outdated();
+  await holdRights(manager, [candidate, ...earlier]);
   const right = requireRight(row, candidate);
   refuseDecided(row, now);
   const valid = validOf(earlier);
@@ -355,7 +341,7 @@ async function settle(
   };
   await recordEvents(manager, [auditFacts(event, request)]);
   const revision = await markChanged(manager, row);
-  if (!(await identitiesHold(manager, [candidate, ...earlier]))) throw new Outdated();
+  await holdAccounts(manager, [candidate, ...earlier]);
   return { ...changed, revision };
 }
 

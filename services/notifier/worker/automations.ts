@@ -13,13 +13,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Any, type EntityManager } from 'typeorm';
 import { startBackgroundLoop } from '../../../shared/concurrency/background-loop.ts';
 import { BatchQueue } from '../../../shared/concurrency/batch-queue.ts';
-import { whileAsRead } from '../../../shared/change-sets/change-sets.ts';
-import { Outdated } from '../../../shared/change-sets/store.ts';
 import {
   areStillSo,
-  identitiesHold,
+  holdAccounts,
   identitiesOf,
   isKeyGood,
+  whileAsRead,
   type ReadRight,
 } from '../../../shared/commits/held-rights.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
@@ -195,8 +194,7 @@ async function giveSlots(options: AutomationWorkerOptions, tenantId: string): Pr
       const { placed, isComplete } = await placeGranted(manager, tenantId, granted);
       await lookAgainIn(manager, tenantId, isComplete ? lookAgainSeconds : retrySeconds);
       await recordTransitions(manager, [...settled, ...placed]);
-      if (placed.length > 0 && !(await identitiesHold(manager, [...granted.requesters.values()])))
-        throw new Outdated();
+      if (placed.length > 0) await holdAccounts(manager, [...granted.requesters.values()]);
       return { changed: settled.length + placed.length, hasMore };
     });
   });
