@@ -68,7 +68,7 @@ const Grant = Type.String({
 
 /** In seconds. */
 export const automationTtl = { least: 5, most: 86_400, default: 300 } as const;
-const Automation = TitledObject('Automation', 'An automation that runs under the limits', {
+export const Automation = TitledObject('Automation', 'An automation that runs under the limits', {
   id: described(Uuid, "The automation's id"),
   tenant_id: TenantId,
   state: AutomationState,

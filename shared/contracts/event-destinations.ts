@@ -123,7 +123,7 @@ const destinationName = {
 };
 const destinationPath = { ...tenantPath, ...destinationName };
 
-const DestinationState = TitledObject('EventDestinationState', 'Status of a destination', {
+export const DestinationState = TitledObject('EventDestinationState', 'Status of a destination', {
   name: described(DestinationName, 'As the document has it'),
   target: Type.String({ description: 'Origin of its address' }),
   state: Type.Enum(['current', 'behind', 'failing', 'paused', 'gone'], {

@@ -29,16 +29,20 @@ export const maxKeysOfServiceAccount = 20;
 const Status = Type.Enum(['active', 'disabled'], {
   description: 'One that is disabled can do nothing',
 });
-const ServiceAccount = TitledObject('ServiceAccount', 'A principal of a tenant that is no person', {
-  id: described(Uuid, "The service account's id"),
-  name: Type.String({ description: 'For people', examples: ['deploy-pipeline'] }),
-  description: Nullable(Type.String({ description: 'What it is for' })),
-  roles: GivenRoles,
-  status: Status,
-  created_by: Author,
-  created_at: CreatedAt,
-  updated_at: UpdatedAt,
-});
+export const ServiceAccount = TitledObject(
+  'ServiceAccount',
+  'A principal of a tenant that is no person',
+  {
+    id: described(Uuid, "The service account's id"),
+    name: Type.String({ description: 'For people', examples: ['deploy-pipeline'] }),
+    description: Nullable(Type.String({ description: 'What it is for' })),
+    roles: GivenRoles,
+    status: Status,
+    created_by: Author,
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
+  },
+);
 const Name = described(Line(100, 'For people'), 'For people', 'deploy-pipeline');
 const Description = Nullable(Line(500, 'What it is for'));
 

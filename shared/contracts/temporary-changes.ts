@@ -34,7 +34,7 @@ const TemporaryField = TitledObject('TemporaryField', 'A field that becomes what
 });
 export type TemporaryField = Static<typeof TemporaryField>;
 
-const TemporaryChange = TitledObject('TemporaryChange', 'A change that ends by itself', {
+export const TemporaryChange = TitledObject('TemporaryChange', 'A change that ends by itself', {
   id: described(Uuid, 'Its id'),
   document: Type.String({ description: 'The path of the document, as its own write has it' }),
   fields: Type.Array(TemporaryField, {

@@ -29,7 +29,7 @@ const Status = Type.Enum(['active', 'disabled'], {
   description: 'No one can act in a tenant that is disabled',
 });
 const Name = Text('Display name', 'Acme');
-const Tenant = TitledObject('Tenant', 'A tenant', {
+export const Tenant = TitledObject('Tenant', 'A tenant', {
   id: TenantId,
   name: Type.String({ description: 'Display name', examples: ['Acme'] }),
   status: Status,

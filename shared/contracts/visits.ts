@@ -27,7 +27,7 @@ export const visitMinutes = 30;
 /** What of the tenant a visitor reads. They decide nothing, as they write nothing. */
 export const visitRoles = ['reviewer'] as const satisfies readonly TenantRole[];
 
-const Visit = TitledObject('Visit', 'A platform administrator looks into a tenant', {
+export const Visit = TitledObject('Visit', 'A platform administrator looks into a tenant', {
   id: described(Uuid, 'Its id'),
   tenant_id: described(TenantId, 'The tenant that is looked into'),
   user_id: described(UserId, 'The platform administrator who looks'),

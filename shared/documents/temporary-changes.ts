@@ -18,11 +18,12 @@ import { namesIn, realmOf } from '../commits/actor-names.ts';
 import type { Policies } from '../commits/commit.ts';
 import { contractOf } from '../contracts/index.ts';
 import { tenantScope } from '../contracts/revision-scopes.ts';
-import type { TemporaryChange, TemporaryField } from '../contracts/temporary-changes.ts';
+import { TemporaryChange, type TemporaryField } from '../contracts/temporary-changes.ts';
 import { runAlone } from '../database/prepared-statements.ts';
 import { boundedProblems, invalid, StrataError, type Problem } from '../errors.ts';
 import { ancestorsOf, diff, leavesOf, touching, type Difference } from '../schema/diff.ts';
 import { isObject, namesOf, pointerToken, valueAt, withValuesAt } from '../schema/json-pointer.ts';
+import { viewBy } from '../schema/view.ts';
 import type { DocumentKind } from './document-kind.ts';
 import { pathOf } from './document-paths.ts';
 import { decodeCursor, defaultLimit, pageOf } from './paging.ts';
@@ -492,14 +493,8 @@ export async function openTemporaries(
 }
 
 const viewOf = (row: StoredTemporary, name: string | null): TemporaryChange => ({
-  id: row.id,
+  ...viewBy(TemporaryChange, row),
   document: row.path,
   fields: [...row.fields],
-  until: row.until.toISOString(),
-  revision: row.revision,
-  changed_by: row.changed_by,
   changed_by_name: name,
-  reason: row.reason,
-  note: row.note,
-  created_at: row.created_at.toISOString(),
 });

@@ -4,10 +4,12 @@ import type { DataSource } from 'typeorm';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import { holderOf, shareOf, takeShares, tenantHolder } from '../../../shared/commits/shares.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
+import { DestinationState } from '../../../shared/contracts/event-destinations.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
 import { sendWebhook } from '../../../shared/outgoing/webhook.ts';
+import { viewBy } from '../../../shared/schema/view.ts';
 import { platformChain, tenantOfChain } from '../../../shared/security/audit-chain.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { eventFormats } from '../rules/event-formats.ts';
@@ -24,17 +26,10 @@ function stateOf({ stopped, failures, head, searched }: DestinationProgress): St
 }
 
 const shown = (row: DestinationProgress): State => ({
-  name: row.name,
-  target: row.target,
+  ...viewBy(DestinationState, row),
   state: stateOf(row),
-  seq: row.seq,
-  head: row.head,
   lag_seconds: Math.round(row.lag_seconds * 1000) / 1000,
-  failures: row.failures,
   retry_at: row.failures > 0 && row.stopped === null ? row.due_at.toISOString() : null,
-  delivered_at: row.delivered_at?.toISOString() ?? null,
-  status: row.status,
-  error: row.error,
 });
 
 const noSuchDestination = (): StrataError =>

@@ -2,10 +2,12 @@
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
+import { Attempt, Delivery as DeliverySchema } from '../../../shared/contracts/notifier.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import { lockRow } from '../../../shared/database/locked-row.ts';
 import { newestFirst } from '../../../shared/documents/paging.ts';
+import { viewBy } from '../../../shared/schema/view.ts';
 import { webhookId } from '../rules/notice.ts';
 import { AttemptEntity, DeliveryEntity, type DeliveryRow } from '../schema.ts';
 import type { TakeMails } from '../stores/mail-shares.ts';
@@ -13,19 +15,9 @@ import type { TakeMails } from '../stores/mail-shares.ts';
 type Delivery = ResultOf<'notifier.deliveries.replay'>;
 
 const deliveryView = (row: DeliveryRow): Delivery => ({
-  id: row.id,
-  approval_id: row.approval_id,
+  ...viewBy(DeliverySchema, row),
   webhook_id: webhookId(row.id),
-  type: row.type,
-  hop: row.hop,
-  channel: row.channel,
-  target: row.target,
-  state: row.state,
-  attempts: row.attempts,
   next_attempt_at: row.state === 'pending' ? row.next_attempt_at.toISOString() : null,
-  created_at: row.created_at.toISOString(),
-  settled_at: row.settled_at?.toISOString() ?? null,
-  reason: row.reason,
 });
 
 export function deliveryActions(db: DataSource, onQueued: () => void, takeMails: TakeMails) {
@@ -55,14 +47,7 @@ export function deliveryActions(db: DataSource, onQueued: () => void, takeMails:
         where: { delivery_id: id },
         order: { n: 'ASC' },
       });
-      const log = attempts.map(({ at, duration_ms, status, answer, error }) => ({
-        at: at.toISOString(),
-        duration_ms,
-        status,
-        answer,
-        error,
-      }));
-      return { ...deliveryView(row), log };
+      return { ...deliveryView(row), log: attempts.map((each) => viewBy(Attempt, each)) };
     },
 
     async 'notifier.deliveries.replay'({ tenant_id: tenantId, delivery_id: id }, request) {

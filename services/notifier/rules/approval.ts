@@ -1,6 +1,8 @@
 /** An approval as its readers and the receivers of its notices see it. */
 import type { ResultOf } from '../../../shared/contracts/index.ts';
+import { Approval as ApprovalSchema } from '../../../shared/contracts/notifier.ts';
 import { minuteOf } from '../../../shared/schema/moment.ts';
+import { viewBy } from '../../../shared/schema/view.ts';
 import type { ShownApproval } from '../schema.ts';
 import { policyOf } from './approval-policy.ts';
 import { endOf } from './escalation.ts';
@@ -16,30 +18,12 @@ export const groupAt = (chain: readonly string[], hop: number): string | null =>
   chain[Math.min(hop, chain.length - 1)] ?? null;
 
 export const approvalView = (row: ShownApproval): Approval => ({
-  id: row.id,
-  tenant_id: row.tenant_id,
-  state: row.state,
-  action: row.action,
-  risk_level: row.risk_level,
-  title: row.title,
-  description: row.description,
-  resource: row.resource,
-  cost_impact: row.cost_impact,
-  ...(row.cost_currency !== null && { cost_currency: row.cost_currency }),
-  ...(row.asked_because !== null && { asked_because: row.asked_because }),
-  metadata: row.metadata,
+  ...viewBy(ApprovalSchema, row),
   ...row.context,
-  hop: row.hop,
-  max_hops: row.max_hops,
-  chain: row.chain,
   current_group: groupAt(row.chain, row.hop),
   requested_by: shownRequester(row.requested_by),
   policy: policyOf(row),
-  revision: row.revision,
   approved_by: (row.approved_by ?? []).map(shownApprover),
-  created_at: row.created_at.toISOString(),
-  expires_at: row.expires_at.toISOString(),
-  escalates_at: row.escalates_at?.toISOString() ?? null,
   acknowledged: acknowledgementOf(row),
   decision: decisionOf(row),
   ...(row.state === 'pending' && { what_happens: whatHappens(row) }),

@@ -1,8 +1,12 @@
 /** An automation as its readers see it, and what its place among the tenant's slots depends on. */
 import { exceeds } from '../../../shared/bounds/limits.ts';
-import type { AutomationState } from '../../../shared/contracts/automations.ts';
+import {
+  Automation as AutomationSchema,
+  type AutomationState,
+} from '../../../shared/contracts/automations.ts';
 import type { Decided, DecisionReason } from '../../../shared/contracts/decide.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
+import { viewBy } from '../../../shared/schema/view.ts';
 import type { AutomationRow } from '../schema.ts';
 
 export type Automation = ResultOf<'notifier.automations.get'>;
@@ -23,27 +27,9 @@ export const isTooOld = ({ at }: Pick<TimedAdmission, 'at'>, now: Date): boolean
   now.getTime() - at.getTime() > longestAgoMs;
 
 export const automationView = (row: AutomationRow): Automation => ({
-  id: row.id,
-  tenant_id: row.tenant_id,
-  state: row.state,
+  ...viewBy(AutomationSchema, row),
   ...row.intent,
   ...row.decided,
-  ...(row.resource !== null && { resource: row.resource as Automation['resource'] }),
-  ...(row.parameters !== null && { parameters: row.parameters as Automation['parameters'] }),
-  ...(row.action_digest !== null && { action_digest: row.action_digest }),
-  ...(row.redeemed_at !== null && {
-    redeemed_at: row.redeemed_at.toISOString(),
-    redeemed_by: row.redeemed_by!,
-  }),
-  ...(row.approval_id !== null && { approval_id: row.approval_id }),
-  ttl_seconds: row.ttl_seconds,
-  requested_by: row.requested_by,
-  created_at: row.created_at.toISOString(),
-  started_at: row.started_at?.toISOString() ?? null,
-  expires_at: row.expires_at?.toISOString() ?? null,
-  ended_at: row.ended_at?.toISOString() ?? null,
-  outcome: row.outcome,
-  ...(row.actual_cost !== null && { actual_cost: row.actual_cost }),
 });
 
 export const isUndecided = (state: AutomationState): boolean =>

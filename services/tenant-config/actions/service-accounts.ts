@@ -9,12 +9,16 @@ import { noteActor } from '../../../shared/commits/actor-names.ts';
 import { readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
-import { serviceAccountKey } from '../../../shared/contracts/service-accounts.ts';
+import {
+  serviceAccountKey,
+  ServiceAccount as ServiceAccountSchema,
+} from '../../../shared/contracts/service-accounts.ts';
 import { pageById } from '../../../shared/documents/paging.ts';
 import { requireQuota } from '../../../shared/commits/usage.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
+import { viewBy } from '../../../shared/schema/view.ts';
 import { givenNow } from '../rules/given.ts';
 import { checkGrant } from '../rules/granting.ts';
 import { ServiceAccountEntity, TenantEntity, type ServiceAccountRow } from '../schema.ts';
@@ -24,17 +28,7 @@ import { requireTenant } from '../stores/tenants.ts';
 
 type ServiceAccount = ResultOf<'tenant-config.service-accounts.create'>;
 
-const viewOf = ({
-  tenant_id: _tenant,
-  given: _given,
-  created_at,
-  updated_at,
-  ...account
-}: ServiceAccountRow): ServiceAccount => ({
-  ...account,
-  created_at: created_at.toISOString(),
-  updated_at: updated_at.toISOString(),
-});
+const viewOf = (row: ServiceAccountRow): ServiceAccount => viewBy(ServiceAccountSchema, row);
 
 const eventOf = (
   action: 'created' | 'updated' | 'removed',

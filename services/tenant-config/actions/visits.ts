@@ -7,22 +7,15 @@ import type { Caller } from '../../../shared/access.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
-import { visitKey, type Visit } from '../../../shared/contracts/visits.ts';
+import { Visit, visitKey } from '../../../shared/contracts/visits.ts';
 import { decodeCursor, defaultLimit, pageOf, timeAndId } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
+import { viewBy } from '../../../shared/schema/view.ts';
 import { MemberEntity, TenantEntity, VisitEntity, type VisitRow } from '../schema.ts';
 import { endVisits, insertVisit, openVisit } from '../stores/visits.ts';
 import { findTenant } from '../stores/tenants.ts';
 
-const visitView = (row: VisitRow): Visit => ({
-  id: row.id,
-  tenant_id: row.tenant_id,
-  user_id: row.user_id,
-  reason: row.reason,
-  created_at: row.created_at.toISOString(),
-  until: row.until.toISOString(),
-  ended_at: row.ended_at?.toISOString() ?? null,
-});
+const visitView = (row: VisitRow): Visit => viewBy(Visit, row);
 
 /** A visit is a person's, in a session: no key has one, nor an operator's console. */
 function visitorOf({ type, id, session_id: sessionId, scopes }: Caller) {

@@ -1,5 +1,7 @@
 /** A tenant as it is answered. */
 import type { ResultOf } from '../../../shared/contracts/index.ts';
+import { Tenant } from '../../../shared/contracts/tenants.ts';
+import { viewBy } from '../../../shared/schema/view.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import type { TenantRow } from '../schema.ts';
 
@@ -30,11 +32,6 @@ export const viewOf = (
   row: ShownTenant,
   settings: Settings,
 ): ResultOf<'tenant-config.tenants.get'> => ({
-  id: row.id,
-  name: row.name,
-  status: row.status,
-  sign_in_policy: row.sign_in_policy,
-  created_at: row.created_at.toISOString(),
-  updated_at: row.updated_at.toISOString(),
+  ...viewBy(Tenant, row),
   erase_at: eraseTime(row, settings),
 });

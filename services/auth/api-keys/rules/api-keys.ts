@@ -1,8 +1,10 @@
 /** API keys as they are made and shown, whether people's own or those of service accounts. */
 import { randomUUID } from 'node:crypto';
+import { ApiKey, IssuedApiKey } from '../../../../shared/contracts/auth-api-keys.ts';
 import type { KeyScope } from '../../../../shared/contracts/roles.ts';
 import type { ParamsOf } from '../../../../shared/contracts/index.ts';
 import { invalid } from '../../../../shared/errors.ts';
+import { viewBy } from '../../../../shared/schema/view.ts';
 import { apiKeyPrefix, createApiKeys, newApiKey } from '../../../../shared/security/api-keys.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
 import { documentProblems } from '../../rules/narrowing.ts';
@@ -68,18 +70,11 @@ export const auditedFacts = ({ id, name, scopes, narrowed_to }: NewKey['row']) =
 });
 
 export const apiKeyView = (row: NewKey['row']) => ({
-  id: row.id,
+  ...viewBy(IssuedApiKey, row),
   prefix: apiKeyPrefix(row.id),
-  name: row.name,
-  scopes: row.scopes,
-  ...(row.narrowed_to !== null && { narrowed_to: row.narrowed_to }),
-  tenant_id: row.tenant_id,
-  expires_at: row.expires_at.toISOString(),
-  created_at: row.created_at.toISOString(),
 });
 
 export const listedApiKey = (row: ApiKeyRow) => ({
-  ...apiKeyView(row),
-  last_used_at: row.last_used_at?.toISOString() ?? null,
-  made_with: row.made_with,
+  ...viewBy(ApiKey, row),
+  prefix: apiKeyPrefix(row.id),
 });

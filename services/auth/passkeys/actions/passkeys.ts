@@ -4,10 +4,11 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
-import type { ResultOf } from '../../../../shared/contracts/index.ts';
+import { Passkey } from '../../../../shared/contracts/auth-passkeys.ts';
 import { isUniqueViolation } from '../../../../shared/database/failures.ts';
 import { pageById } from '../../../../shared/documents/paging.ts';
 import { StrataError } from '../../../../shared/errors.ts';
+import { viewBy } from '../../../../shared/schema/view.ts';
 import type { AuthParts } from '../../parts.ts';
 import { ownSessionOf } from '../../sessions/rules/own-session.ts';
 import { PasskeyEntity, type PasskeyRow, type UserRow } from '../../schema.ts';
@@ -20,19 +21,6 @@ import {
 } from '../../sessions/stores/sessions.ts';
 import { lockForChange } from '../../accounts/stores/users.ts';
 import { challengeSeconds, type Ceremony } from '../webauthn/challenges.ts';
-
-const viewOf = (
-  row: Omit<PasskeyRow, 'confined_to'>,
-): ResultOf<'auth.webauthn.register.verify'> => ({
-  id: row.id,
-  name: row.name,
-  aaguid: row.aaguid,
-  transports: row.transports,
-  backup_eligible: row.backup_eligible,
-  backed_up: row.backed_up,
-  created_at: row.created_at.toISOString(),
-  last_used_at: row.last_used_at?.toISOString() ?? null,
-});
 
 /** Each account has ceremonies of its own, so that nobody answers another's challenge. */
 const registrationOf = (userId: string): Ceremony => `register:${userId}`;
@@ -108,12 +96,12 @@ export function passkeyActions({ db, settings, relyingParty, challenges, notices
       };
       const owner = await insert(row, request);
       notices.send(owner.email, { kind: 'passkey_added' }, request);
-      return viewOf(row);
+      return viewBy(Passkey, row);
     },
 
     async 'auth.webauthn.credentials.list'(page, { caller: { id, confined_to } }) {
       const own = { user_id: id, ...(confined_to !== undefined && { confined_to }) };
-      return pageById(db.manager, PasskeyEntity, own, page, viewOf);
+      return pageById(db.manager, PasskeyEntity, own, page, (row) => viewBy(Passkey, row));
     },
 
     async 'auth.webauthn.credentials.remove'({ id }, request) {
