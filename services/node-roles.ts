@@ -73,11 +73,7 @@ export const roles: readonly NodeRole[] = [
     async load() {
       const { tenantConfigSchema: schema } = await import('./tenant-config/schema.ts');
       const { tenantConfigService } = await import('./tenant-config/tenant-config.service.ts');
-      return {
-        schema,
-        service: ({ settings, log, metrics }, db) =>
-          tenantConfigService({ db, settings, log, metrics }),
-      };
+      return { schema, service: (parts, db) => tenantConfigService({ ...parts, db }) };
     },
   },
   {
@@ -89,11 +85,7 @@ export const roles: readonly NodeRole[] = [
     async load() {
       const { globalConfigSchema: schema } = await import('./global-config/schema.ts');
       const { globalConfigService } = await import('./global-config/global-config.service.ts');
-      return {
-        schema,
-        service: ({ settings, log, metrics }, db) =>
-          globalConfigService({ db, settings, log, metrics }),
-      };
+      return { schema, service: (parts, db) => globalConfigService({ ...parts, db }) };
     },
   },
   {
@@ -104,9 +96,7 @@ export const roles: readonly NodeRole[] = [
     async load() {
       const { configResolverService } =
         await import('./config-resolver/config-resolver.service.ts');
-      return {
-        service: ({ settings, recorder }: Parts) => configResolverService({ settings, recorder }),
-      };
+      return { service: configResolverService };
     },
   },
   {
@@ -118,20 +108,7 @@ export const roles: readonly NodeRole[] = [
     async load() {
       const { authSchema: schema } = await import('./auth/schema.ts');
       const { authService } = await import('./auth/auth.service.ts');
-      return {
-        schema,
-        service: ({ settings, shortLived, mailer, log, metrics, onceServing, onFirstAdmin }, db) =>
-          authService({
-            db,
-            settings,
-            shortLived,
-            mailer,
-            log,
-            metrics,
-            onceServing,
-            onFirstAdmin,
-          }),
-      };
+      return { schema, service: (parts, db) => authService({ ...parts, db }) };
     },
   },
   {
@@ -143,10 +120,7 @@ export const roles: readonly NodeRole[] = [
     async load() {
       const { auditSchema: schema } = await import('./audit/schema.ts');
       const { auditService } = await import('./audit/audit.service.ts');
-      return {
-        schema,
-        service: ({ settings, log, metrics }, db) => auditService({ db, settings, log, metrics }),
-      };
+      return { schema, service: (parts, db) => auditService({ ...parts, db }) };
     },
   },
   {
@@ -162,18 +136,9 @@ export const roles: readonly NodeRole[] = [
       const { createHttpClient } = await import('../shared/outgoing/http-client.ts');
       return {
         schema,
-        service: ({ settings, mailer, log, metrics, coherence, onStopping }, db) => {
+        service({ settings, ...parts }, db) {
           const http = createHttpClient(createGuard(settings), settings);
-          return notifierService({
-            db,
-            settings,
-            http,
-            mailer,
-            log,
-            metrics,
-            coherence,
-            onStopping,
-          });
+          return notifierService({ ...parts, settings, http, db });
         },
       };
     },

@@ -31,12 +31,14 @@ import {
 import { takingTurns } from '../../shared/contract-runtime/turns.ts';
 import type { AgentConfig } from '../../shared/contracts/agents.ts';
 import type { ProjectConfig } from '../../shared/contracts/projects.ts';
+import type { TenantAddress } from '../../shared/contracts/tenant-document.ts';
 import { erasingEvent, erasingServices } from '../../shared/contracts/tenants.ts';
 import type { ServiceInstance } from '../../shared/contracts/service-instances.ts';
 import { showChangeSets } from '../../shared/change-sets/metrics.ts';
 import { withProposals } from '../../shared/change-sets/proposing.ts';
 import { startSchedule } from '../../shared/change-sets/schedule.ts';
 import { documentActions } from '../../shared/documents/document.ts';
+import type { DocumentKind } from '../../shared/documents/document-kind.ts';
 import { handlersOf } from '../../shared/documents/handlers.ts';
 import { accessReportActions } from './actions/access-report.ts';
 import { boundActions } from './actions/bounds.ts';
@@ -97,33 +99,21 @@ function documentsOf(
   { db, settings }: Pick<ServiceOptions, 'db' | 'settings'>,
   within: typeof withinQuotas,
 ) {
-  const risk = documentActions(db, within(riskKind(settings), settings, 'limits'));
-  const agents = documentActions(db, within(agentKind, settings, 'documents'));
-  const services = documentActions(db, within(serviceInstanceKind, settings, 'documents'));
-  const projects = documentActions(db, within(projectKind, settings, 'documents'));
-  const bounds = documentActions(db, within(boundsKind, settings, 'limits'));
-  const budgets = documentActions(db, within(budgetsKind, settings, 'limits'));
-  const freezes = documentActions(db, within(freezesKind, settings, 'limits'));
-  const changePolicy = documentActions(db, within(changePolicyKind, settings, 'limits'));
-  const eventDestinations = documentActions(
-    db,
-    within(eventDestinationsKind(settings), settings, 'settings'),
-  );
-  const notifications = documentActions(
-    db,
-    within(notificationKind(db, settings), settings, 'settings'),
-  );
+  const actionsOf = <Address extends TenantAddress, Document, Context>(
+    kind: DocumentKind<Address, Document, Context>,
+    what: Parameters<typeof within>[2],
+  ) => documentActions(db, within(kind, settings, what));
   return {
-    risk,
-    agents,
-    services,
-    projects,
-    bounds,
-    budgets,
-    freezes,
-    changePolicy,
-    eventDestinations,
-    notifications,
+    risk: actionsOf(riskKind(settings), 'limits'),
+    agents: actionsOf(agentKind, 'documents'),
+    services: actionsOf(serviceInstanceKind, 'documents'),
+    projects: actionsOf(projectKind, 'documents'),
+    bounds: actionsOf(boundsKind, 'limits'),
+    budgets: actionsOf(budgetsKind, 'limits'),
+    freezes: actionsOf(freezesKind, 'limits'),
+    changePolicy: actionsOf(changePolicyKind, 'limits'),
+    eventDestinations: actionsOf(eventDestinationsKind(settings), 'settings'),
+    notifications: actionsOf(notificationKind(db, settings), 'settings'),
   };
 }
 
