@@ -1,6 +1,6 @@
 /** Whether freezes let automation act at a moment, and until when they do not. */
 import { matchesAct, matchesPlace, type Act, type Touched } from './matching.ts';
-import { stretchOfAll, type StretchOfAll } from './windows.ts';
+import { lastingStretch } from './windows.ts';
 import type { Freeze, FreezeInForce } from '../contracts/freezes.ts';
 
 /** What acts, and when (Unix milliseconds). */
@@ -37,22 +37,8 @@ const isOverridden = ({ overrides = {} }: Freeze, acting: Acting): boolean =>
       matchesAct(match, acting),
   );
 
-interface Known extends StretchOfAll {
-  readonly from: number;
-}
-
-/**
- * The stretch that was asked for last, by freeze: cached configuration is frozen, so the object
- * stands for its contents.
- */
-const lastStretches = new WeakMap<Freeze, Known>();
-
 /** Undefined where it does not hold at the moment. */
 function frozenUntil(freeze: Freeze, at: number): number | null | undefined {
-  const known = lastStretches.get(freeze);
-  const isKnown =
-    known !== undefined && known.from <= at && at < (known.lookedUntil ?? known.until ?? Infinity);
-  const stretch = isKnown ? known : { from: at, ...stretchOfAll(freeze.during, at) };
-  if (!isKnown) lastStretches.set(freeze, stretch);
+  const stretch = lastingStretch(freeze, freeze.during, at);
   return stretch.isWithin === (freeze.only_within ?? false) ? undefined : stretch.until;
 }

@@ -92,6 +92,19 @@ export function stretchOfAll(during: readonly FreezeWindow[], at: number): Stret
   return { isWithin: true, until: end };
 }
 
+/** By what the windows are of: the stretch that was asked for last. */
+const lastStretches = new WeakMap<object, StretchOfAll & { readonly from: number }>();
+
+/** The same. Cached configuration is frozen, so the object `of` stands for its windows. */
+export function lastingStretch(of: object, during: readonly FreezeWindow[], at: number): Stretch {
+  const last = lastStretches.get(of);
+  const lasts = last && last.from <= at && at < (last.lookedUntil ?? last.until ?? Infinity);
+  if (lasts) return last;
+  const stretch = { from: at, ...stretchOfAll(during, at) };
+  lastStretches.set(of, stretch);
+  return stretch;
+}
+
 /** Parts of the span in which a freeze holds, overrides aside. */
 export function frozenWithin(
   { during, only_within: isOnly = false }: Pick<Freeze, 'during' | 'only_within'>,
