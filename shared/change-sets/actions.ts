@@ -68,14 +68,8 @@ export function changeSetHandlers(options: ChangeSetOptions) {
     },
     async list({ limit, cursor, state, ...of }: Of & Platform<'list'>, { caller }: Request) {
       const tenantId = tenantOf(of);
-      const matching = () => {
-        const query = db.manager.createQueryBuilder(entity, 'c');
-        if (tenantId === null) query.where('c.tenant_id IS NULL');
-        else query.where('c.tenant_id = :tenantId', { tenantId });
-        if (state !== undefined) query.andWhere('c.state = :state', { state });
-        return query;
-      };
-      const page = await newestFirst({ limit, cursor }, matching, (row) => row);
+      const asked = { tenant_id: tenantId, state, limit, cursor };
+      const page = await newestFirst(db, entity, asked, (row) => row);
       return { ...page, items: await viewsOf(page.items, caller, false) };
     },
     async changes({ after, limit = defaultLimit, ...of }: Of & Platform<'changes'>) {

@@ -391,7 +391,7 @@ export const longestLinkToken = 4000;
 const link = {
   token: MailedToken(longestLinkToken),
 };
-const LinkView = TitledObject('DecisionLink', 'What the link in a mail decides', {
+export const LinkView = TitledObject('DecisionLink', 'What the link in a mail decides', {
   decision: Decision,
   tenant_name: Type.String({ description: "The tenant's name" }),
   title: Type.String({ description: 'Summary of the request, in one line' }),

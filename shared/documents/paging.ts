@@ -6,6 +6,7 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { Static, TSchema } from 'typebox';
 import {
   MoreThan,
+  type DataSource,
   type EntityManager,
   type EntitySchema,
   type FindOptionsOrder,
@@ -142,18 +143,27 @@ interface PageParams {
   readonly cursor?: string;
 }
 
-/** A page of the rows of a query, whatever their size, those made last first. */
+/**
+ * A page of the rows whose columns are as asked for, whatever their size, those made last first.
+ * `narrow` may leave out more of the rows `a`.
+ */
 export function newestFirst<Row extends { readonly id: string; readonly created_at: Date }, Item>(
-  { limit = defaultLimit, cursor }: PageParams,
-  query: () => SelectQueryBuilder<Row>,
+  { manager }: Pick<DataSource, 'manager'>,
+  entity: EntitySchema<Row>,
+  { limit = defaultLimit, cursor, ...asked }: PageParams & Partial<NoInfer<Row>>,
   itemOf: (row: Row) => Item,
+  narrow: (query: SelectQueryBuilder<Row>) => unknown = () => undefined,
 ) {
   const rowsAfter = (key: string | undefined): SelectQueryBuilder<Row> => {
-    const rows = query();
-    const [time, id] = [`${rows.alias}.created_at`, `${rows.alias}.id`];
+    const rows = manager.createQueryBuilder(entity, 'a');
+    for (const [name, value] of Object.entries(asked)) {
+      if (value === null) rows.andWhere(`a.${name} IS NULL`);
+      else if (value !== undefined) rows.andWhere(`a.${name} = :${name}`, { [name]: value });
+    }
+    narrow(rows);
     if (key !== undefined)
-      rows.andWhere(`(${time}, ${id}) < (:time::timestamptz, :id)`, timeAndId(key));
-    return rows.orderBy({ [time]: 'DESC', [id]: 'DESC' });
+      rows.andWhere('(a.created_at, a.id) < (:time::timestamptz, :id)', timeAndId(key));
+    return rows.orderBy({ 'a.created_at': 'DESC', 'a.id': 'DESC' });
   };
   return readPage({
     limit,

@@ -22,12 +22,8 @@ export function rolloutActions(
   return {
     'global-config.rollouts.create': ({ body }, request) => view(rollouts.create(body, request)),
     'global-config.rollouts.get': ({ rollout_id: id }) => view(rollouts.find(id)),
-    async 'global-config.rollouts.list'({ state, ...asked }) {
-      const matching = () => {
-        const query = db.manager.createQueryBuilder(RolloutEntity, 'r');
-        return state === undefined ? query : query.where('r.state = :state', { state });
-      };
-      const page = await newestFirst(asked, matching, storedRollout);
+    async 'global-config.rollouts.list'(params) {
+      const page = await newestFirst(db, RolloutEntity, params, storedRollout);
       return { ...page, items: await rollouts.views(page.items) };
     },
     'global-config.rollouts.advance': ({ rollout_id: id, body }, request) =>

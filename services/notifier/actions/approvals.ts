@@ -8,7 +8,7 @@ import { auditFacts, readSnapshot, recordEvents } from '../../../shared/commits/
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { approvalScope } from '../../../shared/contracts/revision-scopes.ts';
-import { defaultLimit } from '../../../shared/documents/paging.ts';
+import { defaultLimit, newestFirst } from '../../../shared/documents/paging.ts';
 import { codeOf, invalid, StrataError } from '../../../shared/errors.ts';
 import { canonicalHash } from '../../../shared/schema/canonical-hash.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
@@ -44,7 +44,6 @@ import {
 import { changedAfter, markChanged, requireApproval } from '../stores/approvals.ts';
 import { databaseTime } from '../stores/clock.ts';
 import { findRepeated } from '../stores/idempotency.ts';
-import { newestOfTenant } from '../stores/newest-first.ts';
 import { queueForSomebody } from '../stores/notices.ts';
 import { requireRoom } from '../stores/usage.ts';
 import {
@@ -64,7 +63,7 @@ export function approvalActions(options: ApprovalOptions) {
     },
 
     'notifier.approvals.list': (params) =>
-      newestOfTenant(db, ApprovalEntity, params, approvalView, (query) =>
+      newestFirst(db, ApprovalEntity, params, approvalView, (query) =>
         query.select(shownOfApproval.map((column) => `${query.alias}.${column}`)),
       ),
 

@@ -7,6 +7,7 @@ import type { Handlers, Request } from '../../../shared/contract-runtime/request
 import { actorOf } from '../../../shared/commits/commit.ts';
 import { automationTtl, type AutomationState } from '../../../shared/contracts/automations.ts';
 import type { DecisionReason, Intent } from '../../../shared/contracts/decide.ts';
+import { newestFirst } from '../../../shared/documents/paging.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { isWithin } from '../../../shared/narrow-keys.ts';
 import { canonicalHash } from '../../../shared/schema/canonical-hash.ts';
@@ -41,7 +42,6 @@ import { clockTime, databaseTime } from '../stores/clock.ts';
 import { findApproval } from '../stores/approvals.ts';
 import { findRepeated } from '../stores/idempotency.ts';
 import { charge, evaluateBudgets } from '../stores/ledger.ts';
-import { newestOfTenant } from '../stores/newest-first.ts';
 import { requireRoom } from '../stores/usage.ts';
 import type { TenantChanges } from '../worker/tenant-changes.ts';
 import {
@@ -86,7 +86,7 @@ export function automationActions(options: AutomationOptions) {
         from: from === undefined ? undefined : momentOf(from),
         until: until === undefined ? undefined : momentOf(until),
       };
-      return newestOfTenant(db, AutomationEntity, params, automationView, (query) =>
+      return newestFirst(db, AutomationEntity, params, automationView, (query) =>
         startedWithin(query, span),
       );
     },

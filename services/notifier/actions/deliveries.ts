@@ -22,24 +22,7 @@ const deliveryView = (row: DeliveryRow): Delivery => ({
 
 export function deliveryActions(db: DataSource, onQueued: () => void, takeMails: TakeMails) {
   return {
-    async 'notifier.deliveries.list'({
-      tenant_id: tenantId,
-      approval_id: approvalId,
-      state,
-      channel,
-      ...page
-    }) {
-      const matching = () => {
-        const query = db.manager
-          .createQueryBuilder(DeliveryEntity, 'd')
-          .where('d.tenant_id = :tenantId', { tenantId });
-        if (approvalId !== undefined) query.andWhere('d.approval_id = :approvalId', { approvalId });
-        if (state !== undefined) query.andWhere('d.state = :state', { state });
-        if (channel !== undefined) query.andWhere('d.channel = :channel', { channel });
-        return query;
-      };
-      return newestFirst(page, matching, deliveryView);
-    },
+    'notifier.deliveries.list': (params) => newestFirst(db, DeliveryEntity, params, deliveryView),
 
     async 'notifier.deliveries.get'({ tenant_id: tenantId, delivery_id: id }) {
       const row = found(await db.manager.findOneBy(DeliveryEntity, { id, tenant_id: tenantId }));

@@ -3,11 +3,12 @@
  * could decide otherwise. Opening a link only shows what it would decide; deciding is a second
  * request, because mail scanners open links.
  */
+import type { Static } from 'typebox';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { accountKey } from '../../../shared/contracts/auth.ts';
-import { addressOf } from '../../../shared/contracts/effective-config.ts';
-import type { ResultOf } from '../../../shared/contracts/index.ts';
+import { LinkView } from '../../../shared/contracts/notifier.ts';
 import { StrataError } from '../../../shared/errors.ts';
+import { viewBy } from '../../../shared/schema/view.ts';
 import { approvalView, type Approval } from '../rules/approval.ts';
 import { groupsAsked, requireRight, type Candidate } from '../rules/approval-policy.ts';
 import type { DecisionLink, DecisionLinks } from '../rules/decision-links.ts';
@@ -23,8 +24,6 @@ const recipientsOf = (
   { recipients = [], groups_with_deciders: staffed = [] }: FrozenConfig,
   groups: readonly string[],
 ): string[] => (groups.some((group) => staffed.includes(group)) ? [] : [...recipients]);
-
-type LinkView = ResultOf<'notifier.links.show'>;
 
 export function linkActions(options: ApprovalOptions, decisionLinks: () => DecisionLinks) {
   const { db, vault } = options;
@@ -165,24 +164,12 @@ const viewOf = (
   approval: Approval,
   tenantName: string,
   hasApproved: boolean,
-): LinkView => ({
+): Static<typeof LinkView> => ({
+  ...viewBy(LinkView, approval),
   decision,
   tenant_name: tenantName,
-  title: approval.title,
-  action: approval.action,
-  risk_level: approval.risk_level,
-  description: approval.description,
-  resource: approval.resource,
-  cost_impact: approval.cost_impact,
-  ...(approval.cost_currency !== undefined && { cost_currency: approval.cost_currency }),
-  ...(approval.asked_because && { asked_because: approval.asked_because }),
-  ...addressOf(approval),
-  requested_by: approval.requested_by,
   required: approval.policy.required,
   approved_by: approval.approved_by.map(({ name, at, comment }) => ({ name, at, comment })),
   has_approved: hasApproved,
   metadata: approval.metadata,
-  state: approval.state,
-  expires_at: approval.expires_at,
-  ...(approval.what_happens && { what_happens: approval.what_happens }),
 });

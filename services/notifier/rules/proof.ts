@@ -32,11 +32,7 @@ export function proofOf(row: ApprovalRow, approver: StoredApprover) {
     right,
     decided_by: { type: approver.type, id: approver.id, name, api_key: key },
     requested_by: shownRequester(row.requested_by),
-    approved_by: (row.approved_by ?? []).map(({ type, id, name: who }) => ({
-      type,
-      id,
-      name: who,
-    })),
+    approved_by: approversOf(row),
     policy: policyOf(row),
     groups: groupsAsked(row.chain, row.hop),
   };
@@ -48,5 +44,8 @@ export const withdrawalProofOf = (row: ApprovalRow) => ({
   risk_level: row.risk_level,
   hop: row.hop,
   requested_by: shownRequester(row.requested_by),
-  approved_by: (row.approved_by ?? []).map(({ type, id, name }) => ({ type, id, name })),
+  approved_by: approversOf(row),
 });
+
+const approversOf = ({ approved_by: approvers }: ApprovalRow) =>
+  (approvers ?? []).map(({ type, id, name }) => ({ type, id, name }));

@@ -19,6 +19,7 @@ import {
 } from 'jose';
 import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
+import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { sweepAfterDays } from '../../../shared/database/sweeper.ts';
 import { createVault } from '../../../shared/security/vault.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
@@ -31,14 +32,7 @@ const publishedAheadMinutes = 10;
 const freshMs = 60_000;
 
 /** As it is published (RFC 8037). */
-export interface PublicKey {
-  readonly kty: 'OKP';
-  readonly crv: 'Ed25519';
-  readonly x: string;
-  readonly kid: string;
-  readonly use: 'sig';
-  readonly alg: typeof algorithm;
-}
+export type PublicKey = ResultOf<'notifier.grants.keys'>['keys'][number];
 
 interface Row {
   readonly kid: string;

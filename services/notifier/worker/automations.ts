@@ -23,7 +23,7 @@ import {
 } from '../../../shared/commits/held-rights.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import type { LoopOptions } from '../../../shared/contract-runtime/service.ts';
-import { codeOf } from '../../../shared/errors.ts';
+import { ifFound } from '../../../shared/errors.ts';
 import { isUuid } from '../../../shared/schema/uuid.ts';
 import { stateOfTenant, type TenantState } from '../actions/newest-decision.ts';
 import {
@@ -31,7 +31,6 @@ import {
   denialOf,
   isTooOld,
   keptDecision,
-  type Admission,
   type TimedAdmission,
 } from '../rules/automation.ts';
 import { withBudgets, type Evaluation } from '../../../shared/budgets/evaluate.ts';
@@ -233,8 +232,9 @@ async function admissionsOf(
   const byIntent = Map.groupBy(granted, ({ intent }) => JSON.stringify(intent));
   const admissions = new Map<string, TimedAdmission | null>();
   for (const alike of byIntent.values()) {
-    const intent = { ...alike[0]!.intent, at: at.toISOString() };
-    const admission = await admissionOf(call, tenantId, intent);
+    const body = { ...alike[0]!.intent, at: at.toISOString() };
+    const asked = { tenant_id: tenantId, body };
+    const admission = await ifFound(call('config-resolver.admission', asked));
     for (const { id } of alike) admissions.set(id, admission && { ...admission, at });
   }
   // Last, so that seldom a change of some member comes before it is compared.
@@ -293,19 +293,6 @@ function isRefused(
   if (decision === 'deny' || isCostMissing) return true;
   const named = previous.filter(({ resets_at: end }) => end !== undefined && new Date(end) > now);
   return !areNamed(reasons, named);
-}
-
-async function admissionOf(
-  call: Call,
-  tenantId: string,
-  body: Parameters<typeof call<'config-resolver.admission'>>[1]['body'],
-): Promise<Admission | null> {
-  try {
-    return await call('config-resolver.admission', { tenant_id: tenantId, body });
-  } catch (error) {
-    if (codeOf(error) === 'not_found') return null;
-    throw error;
-  }
 }
 
 /**

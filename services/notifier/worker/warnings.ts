@@ -13,7 +13,7 @@ import {
   type BackgroundLoop,
 } from '../../../shared/concurrency/background-loop.ts';
 import type { LoopOptions } from '../../../shared/contract-runtime/service.ts';
-import { codeOf } from '../../../shared/errors.ts';
+import { codeOf, ifFound } from '../../../shared/errors.ts';
 import { countNamed, destinationsOf } from '../channels/destinations.ts';
 import { channelConfigOf, type FrozenConfig } from '../rules/frozen-config.ts';
 import { budgetNoticesOf } from '../rules/notice.ts';
@@ -88,16 +88,15 @@ async function configOf(
   { call }: WarningOptions,
   tenantId: string,
 ): Promise<FrozenConfig | undefined> {
-  try {
-    const [{ config, revision }, { admins }] = await Promise.all([
+  const found = await ifFound(
+    Promise.all([
       call('tenant-config.notifications.open', { tenant_id: tenantId }),
       call('tenant-config.members.approvers', { tenant_id: tenantId, groups: [] }),
-    ]);
-    return { config: channelConfigOf(config), revision, groups: {}, admins };
-  } catch (error) {
-    if (codeOf(error) === 'not_found') return undefined;
-    throw error;
-  }
+    ]),
+  );
+  if (!found) return undefined;
+  const [{ config, revision }, { admins }] = found;
+  return { config: channelConfigOf(config), revision, groups: {}, admins };
 }
 
 /**
