@@ -126,16 +126,11 @@ export function scimGroupActions(db: DataSource, settings: () => Settings) {
         // An earlier request may have deleted it: without an event, what that one dropped is dropped again.
         if (!before) return { result: false, keys: [], events: [] };
         await manager.delete(DirectoryGroupEntity, address);
-        const followed = await followDirectoryGroups(
-          manager,
-          tenant_id,
-          before.members,
-          { id, before, after: null },
-          request,
-          at,
-        );
+        const change = { ...address, before, after: null };
+        const by = { caller: request.caller, at };
+        const { keys, events } = await followDirectoryGroups(manager, before.members, change, by);
         const event = groupEvent('deleted', address, { display_name: before.display_name });
-        return { result: true, keys: followed.keys, events: [event, ...followed.events] };
+        return { result: true, keys, events: [event, ...events] };
       });
       if (!isFound) throw noSuchGroup();
       return null;
@@ -160,21 +155,13 @@ export const directoryGroupActions = (db: DataSource) =>
         if (changes.length === 0) return { result: before, keys: [], events: [] };
         const gives = { roles, groups, updated_at: at };
         await manager.update(DirectoryGroupEntity, { tenant_id, id }, gives);
-        const followed = await followDirectoryGroups(
-          manager,
-          tenant_id,
-          before.members,
-          { id, before, after: { ...before, ...gives } },
-          request,
-          at,
-        );
+        const after = { ...before, ...gives };
+        const change = { tenant_id, id, before, after };
+        const by = { caller: request.caller, at };
+        const { keys, events } = await followDirectoryGroups(manager, before.members, change, by);
         const payload = { display_name: before.display_name, changes };
         const event = groupEvent('given', { tenant_id, id }, payload);
-        return {
-          result: { ...before, ...gives },
-          keys: followed.keys,
-          events: [event, ...followed.events],
-        };
+        return { result: after, keys, events: [event, ...events] };
       });
       return directoryGroup({ ...row, members: row.members.length });
     },
@@ -232,23 +219,15 @@ async function change(
     const added = after.members.filter((each) => !had.has(each));
     const removed = before.members.filter((each) => !has.has(each));
     const moved = [...added, ...removed];
-    const followed = await followDirectoryGroups(
-      manager,
-      tenantId,
-      moved,
-      { id, before: row, after: { ...row, ...said } },
-      request,
-      at,
-    );
+    const result = { ...row, ...said };
+    const change = { ...address, before: row, after: result };
+    const by = { caller: request.caller, at };
+    const { keys, events } = await followDirectoryGroups(manager, moved, change, by);
     const names = diff(
       { display_name: before.displayName, external_id: before.externalId },
       { display_name: after.displayName, external_id: after.externalId },
     );
     const event = groupEvent('updated', address, { changes: names, added, removed });
-    return {
-      result: { ...row, ...said },
-      keys: followed.keys,
-      events: [event, ...followed.events],
-    };
+    return { result, keys, events: [event, ...events] };
   });
 }

@@ -1,7 +1,7 @@
 /** Groups of directories, and the members whose rights follow from them. */
 import { isDeepStrictEqual } from 'node:util';
 import type { EntityManager } from 'typeorm';
-import type { Request } from '../../../shared/contract-runtime/request.ts';
+import type { Caller } from '../../../shared/access.ts';
 import type { EventDraft } from '../../../shared/commits/commit.ts';
 import { wholeScopeKey } from '../../../shared/contracts/feed.ts';
 import { memberKey } from '../../../shared/contracts/members.ts';
@@ -76,18 +76,17 @@ const mostKeys = 100;
  */
 export async function followDirectoryGroups(
   manager: EntityManager,
-  tenantId: string,
   userIds: readonly string[],
-  change: GroupChange,
-  request: Request,
-  at: Date,
+  change: GroupChange & { readonly tenant_id: string },
+  { caller, at }: { readonly caller: Caller; readonly at: Date },
 ): Promise<{ readonly keys: string[]; readonly events: EventDraft[] }> {
+  const { tenant_id: tenantId } = change;
   const rows = await manager.query<MemberRow[]>(
     'SELECT * FROM tenant_config.members WHERE tenant_id = $1 AND user_id = ANY($2) ORDER BY user_id',
     [tenantId, userIds],
   );
   const rights = await directoryRights(manager, tenantId, userIds);
-  const gift = await giftOf(manager, tenantId, request.caller, at);
+  const gift = await giftOf(manager, tenantId, caller, at);
   const giftsOf = groupGiftsOf(change);
   const changed = rows.flatMap((before) => {
     const after = together(rightsByHand(before), rights.get(before.user_id) ?? noRights);
