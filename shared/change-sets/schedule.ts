@@ -3,6 +3,7 @@
  * database's clock, on whichever node looks first. It goes by what is stored, and each is applied in
  * one transaction that also says so: once, or not at all.
  */
+import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { startBackgroundLoop, type BackgroundLoop } from '../concurrency/background-loop.ts';
@@ -22,6 +23,7 @@ const batch = 20;
 const refusedMs = 30_000;
 /** The same after an outage, which may be of its tenant alone: the next of that tenant comes first. */
 const outageMs = 5000;
+const mostLater = 10_000;
 
 export interface ScheduleOptions {
   readonly db: DataSource;
@@ -47,13 +49,8 @@ export function startSchedule({ db, entity, service, log, run }: ScheduleOptions
              WHERE state = 'scheduled' AND due_at <= now() AND id <> ALL ($1) ORDER BY tenant_id, due_at
            ) AS first ORDER BY due_at LIMIT ${batch}`,
   };
-  /** By their ids, when those that were not applied are tried again, by performance.now(). */
-  const later = new Map<string, number>();
-
-  function triedLately(): string[] {
-    for (const [id, until] of later) if (until <= performance.now()) later.delete(id);
-    return [...later.keys()];
-  }
+  /** Ids of those that were not applied, until they are tried again. */
+  const later = new LRUCache<string, true>({ max: mostLater });
 
   /** Answers the outage that kept it from being applied. */
   async function attempt(tenantId: string | null, id: string): Promise<unknown> {
@@ -64,14 +61,14 @@ export function startSchedule({ db, entity, service, log, run }: ScheduleOptions
       // Another node was first, or somebody took it back.
       log.info({ err: error, changeset_id: id }, 'a scheduled change set was not applied');
       const outage = isOutage(error) ? error : undefined;
-      later.set(id, performance.now() + (outage === undefined ? refusedMs : outageMs));
+      later.set(id, true, { ttl: outage === undefined ? refusedMs : outageMs });
       return outage;
     }
   }
   return startBackgroundLoop({
     log,
     async look() {
-      const due = await runAlone<DueSet>(db, dueSets, [triedLately()]);
+      const due = await runAlone<DueSet>(db, dueSets, [[...later.keys()]]);
       const outages = await Promise.all(due.map(({ id, tenant_id: of }) => attempt(of, id)));
       const reminded = await remindDue(db, entity, service);
       const outage = outages.find((each) => each !== undefined);

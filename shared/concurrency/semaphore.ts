@@ -8,8 +8,9 @@ export class Semaphore {
     this.#most = most;
   }
 
-  get isUnused(): boolean {
-    return this.#running === 0;
+  /** How much is running or waits. */
+  get size(): number {
+    return this.#running + this.#waiting.length;
   }
 
   async run<T>(work: () => Promise<T>): Promise<T> {

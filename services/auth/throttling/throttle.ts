@@ -11,15 +11,16 @@ import {
 } from './stores/failed-attempts.ts';
 import { sharedCounts } from './stores/shared-counts.ts';
 import type { RedisClient } from '../../../shared/concurrency/redis.ts';
+import { Turns } from '../../../shared/concurrency/turns.ts';
 
 /** Keys are made by `throttleKey`. */
 export type Throttle = ReturnType<typeof createThrottle>;
 
-/** `queueLimit` bounds the attempts of one key that wait on this node. */
+/** `queueLimit` bounds the attempts of one key that are on this node. */
 export function createThrottle(redis: RedisClient | undefined, { queueLimit = 64 } = {}) {
   const inRedis = redis && failedAttemptsInRedis(redis);
   const withStore = sharedCounts<FailedAttempts>(inRedis, failedAttemptsInMemory());
-  const inTurn = createQueues(queueLimit);
+  const turns = new Turns(1);
 
   async function begin(key: string, log: Logger): Promise<void> {
     const waitMs = await withStore(log, (store) => store.begin(key));
@@ -42,39 +43,19 @@ export function createThrottle(redis: RedisClient | undefined, { queueLimit = 64
   return {
     /**
      * Runs an attempt, or throws `rate_limited`. Only a 401 counts as a failure: nothing else says
-     * that a guess was wrong. A success forgets the failures before it.
+     * that a guess was wrong. A success forgets the failures before it. Attempts of one key follow
+     * each other on this node: one counts as failed while it runs, so right passwords sent at once
+     * would otherwise be taken for guesses.
      */
-    attempt: <T>(key: string, log: Logger, work: () => Promise<T>) =>
-      inTurn(key, () => attempt(key, log, work)),
+    async attempt<T>(key: string, log: Logger, work: () => Promise<T>): Promise<T> {
+      if (turns.sizeOf(key) >= queueLimit)
+        throw new StrataError('service_unavailable', 'Too many attempts at once. Try again.');
+      return turns.take(key, Infinity, () => attempt(key, log, work));
+    },
     /** Counts something that is slowed however it ends, or throws `rate_limited`. */
     count: begin,
     /** Forgets the failures of someone who has proved in another way who they are. */
     forgive: (key: string, log: Logger) => withStore(log, (store) => store.forgetAll(key)),
-  };
-}
-
-/**
- * Attempts of one key follow each other on this node. An attempt counts as failed while it runs, so
- * right passwords sent at once would otherwise be taken for guesses. Throws `service_unavailable`
- * once `queueLimit` attempts of the key are here.
- */
-function createQueues(queueLimit: number) {
-  const queues = new Map<string, Promise<unknown>[]>();
-
-  return async <T>(key: string, work: () => Promise<T>): Promise<T> => {
-    const queue = queues.get(key) ?? [];
-    if (queue.length >= queueLimit)
-      throw new StrataError('service_unavailable', 'Too many attempts at once. Try again.');
-    const previous = Promise.allSettled(queue.slice(-1));
-    const mine = previous.then(work);
-    queue.push(mine);
-    queues.set(key, queue);
-    try {
-      return await mine;
-    } finally {
-      queue.shift();
-      if (queue.length === 0) queues.delete(key);
-    }
   };
 }
 

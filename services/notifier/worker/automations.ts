@@ -9,6 +9,7 @@
  * | a time is up, an approval has ended | an index of these, each second                                        |
  * | somebody waits for a slot           | `look_at` of the tenant: when a slot was freed, when configuration changed, every minute |
  */
+import { LRUCache } from 'lru-cache';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Any, type EntityManager } from 'typeorm';
 import { startBackgroundLoop } from '../../../shared/concurrency/background-loop.ts';
@@ -94,8 +95,8 @@ export function startGivingSlots(options: AutomationWorkerOptions): SlotWorker {
   const { db, log } = options;
   const seeing = new Set<Promise<unknown>>();
   let configured = new Set<string>();
-  /** Tenants in which it failed, and until when others come first, by performance.now(). */
-  const later = new Map<string, number>();
+  /** Tenants in which it failed, while others come first. */
+  const later = new LRUCache<string, true>({ max: 10_000, ttl: othersFirstMs });
   let isStopping = false;
 
   /** One at a time of each tenant; who comes meanwhile is answered by the next turn. */
@@ -114,7 +115,7 @@ export function startGivingSlots(options: AutomationWorkerOptions): SlotWorker {
       let hasMore = isDue || (await hasGranted(db.manager, tenantId));
       while (hasMore) hasMore = (await giveSlots(options, tenantId)) && !isStopping;
     } catch (error) {
-      later.set(tenantId, performance.now() + othersFirstMs);
+      later.set(tenantId, true);
       log.warn(
         { err: error, tenant_id: tenantId },
         'slots of a tenant cannot be given; it is tried again every few seconds',
@@ -134,7 +135,6 @@ export function startGivingSlots(options: AutomationWorkerOptions): SlotWorker {
 
   async function look(stopping: AbortSignal): Promise<number> {
     await lookWhereConfigured();
-    for (const [id, until] of later) if (until <= performance.now()) later.delete(id);
     const due = await claimTenantsDue(db, mostTenants, claimSeconds, [...later.keys()]);
     const left = due.values();
     const lane = async (): Promise<void> => {

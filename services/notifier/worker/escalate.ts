@@ -3,6 +3,7 @@
  * one transaction under the lock on its row: of two nodes one fires a hop, and of a hop and a
  * decision one comes first.
  */
+import { LRUCache } from 'lru-cache';
 import type { EntityManager } from 'typeorm';
 import {
   startBackgroundLoop,
@@ -37,6 +38,7 @@ const pollMs = 1000;
  * neither fills the log nor takes the time of others.
  */
 const failedMs = 30_000;
+const mostFailed = 10_000;
 
 export interface EscalationOptions extends LoopOptions {
   readonly vault: Pick<FrozenConfigVault, 'openIfKept'>;
@@ -61,13 +63,8 @@ const endStateOf = {
 /** Stopped, it ends after the approval that is being fired. */
 export function startEscalating(options: EscalationOptions): BackgroundLoop {
   const { db, log, onQueued, onChanged } = options;
-  /** By their ids, when those that could not be fired are tried again, by performance.now(). */
-  const later = new Map<string, number>();
-
-  function triedLately(): string[] {
-    for (const [id, until] of later) if (until <= performance.now()) later.delete(id);
-    return [...later.keys()];
-  }
+  /** Ids of those that could not be fired, until they are tried again. */
+  const later = new LRUCache<string, true>({ max: mostFailed, ttl: failedMs });
 
   /**
    * False where another node has it, it is due no more, or this node stood still since it looked who
@@ -97,7 +94,7 @@ export function startEscalating(options: EscalationOptions): BackgroundLoop {
         { err: error, approval_id: due.id },
         'an approval cannot be escalated; it is tried again',
       );
-      if (!isDatabaseOutage(error)) later.set(due.id, performance.now() + failedMs);
+      if (!isDatabaseOutage(error)) later.set(due.id, true);
       return false;
     }
   }
@@ -108,7 +105,7 @@ export function startEscalating(options: EscalationOptions): BackgroundLoop {
    * before the next of the same tenant.
    */
   async function fireDue(stopping: AbortSignal): Promise<number> {
-    const left = triedLately();
+    const left = [...later.keys()];
     const lookup = memberLookup(options);
     let served: string[] = [];
     for (;;) {
