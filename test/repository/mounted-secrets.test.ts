@@ -18,15 +18,13 @@ const nodes = roles.map(({ name }) => name);
 const needing = (need: NodeRole['needs'][number]): string[] =>
   roles.filter(({ needs }) => needs.includes(need)).map(({ name }) => name);
 
-/** The roles whose row of the table takes a part that a process hands to its services. */
-function taking(part: string): string[] {
-  const rows = textOf('services/node-roles.ts')
-    .split(/^ {4}name: /m)
-    .slice(1);
-  return rows
-    .filter((row) => new RegExp(`service: \\(\\{[^}]*\\b${part}\\b`).test(row))
-    .map((row) => /^'([^']+)'/.exec(row)![1]!);
-}
+/** The roles whose code takes a part that a process hands to its services. */
+const taking = (part: string): string[] =>
+  nodes.filter((name) =>
+    globSync(`services/${name}/**/*.ts`, { cwd: root }).some((path) =>
+      new RegExp(`\\b${part}\\b`).test(textOf(path)),
+    ),
+  );
 
 /** Whoever runs the code of a file that several roles share. No one: it keeps secrets, or hides them. */
 const runBy: Readonly<Record<string, readonly string[]>> = {
