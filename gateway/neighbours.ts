@@ -192,12 +192,12 @@ function serveNeighbours(connection: NatsConnection, options: NeighboursOptions)
     if (!connection.isClosed() && !connection.isDraining()) connection.publish(subject, packet);
   }
 
-  async function answer(request: Request, work: () => Promise<unknown>): Promise<void> {
+  async function answer(request: Request, work: Promise<unknown>): Promise<void> {
     const { sender, id, action, requestId } = request;
     const began = performance.now();
     let code = 'ok';
     try {
-      const data = await work();
+      const data = await work;
       publish('RES', sender, { id, meta: {}, success: true, data });
     } catch (error) {
       code = codeOf(error);
@@ -216,7 +216,8 @@ function serveNeighbours(connection: NatsConnection, options: NeighboursOptions)
     const request = packet && requestOf(packet);
     if (!request) return;
     const isFull = running.size >= maxRunning;
-    const work = isFull ? refuseBusy : (): Promise<unknown> => perform(text, request);
+    // Begun here: a call may wait for a minute, and whoever would begin it later keeps its text.
+    const work = isFull ? refuseBusy() : perform(text, request);
     const answered = answer(request, work).catch((error: unknown) =>
       log.warn({ err: error }, 'a neighbour could not be answered'),
     );

@@ -7,6 +7,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { ServiceBroker } from 'moleculer';
 import { connect, type NatsConnection } from 'nats';
 import { HeldAnswers } from '../../gateway/http/held-answer.ts';
@@ -65,13 +67,33 @@ const caller: Caller = {
   platform_roles: ['platform_admin'],
 };
 
-const decided = Promise.withResolvers<never>();
+/** Until which calls that wait are held, and how many are. */
+let decided = Promise.withResolvers<never>();
+let held = 0;
 const reviewer: Caller = {
   ...caller,
   tenant_id: '00000000-0000-4000-8000-000000000000',
   roles: ['reviewer'],
   platform_roles: [],
 };
+
+async function hold(): Promise<never> {
+  held += 1;
+  return decided.promise;
+}
+/** By the stranger, with these bytes beside what it says. */
+function publishWaiting(count: number, beside = ''): void {
+  const waiting = {
+    ver: '5',
+    sender: 'm',
+    id: '1',
+    action: 'notifier.approvals.get',
+    params: { tenant_id: reviewer.tenant_id, approval_id: reviewer.tenant_id, wait: 60 },
+    meta: { credential: ofTenant, beside },
+  };
+  const packet = JSON.stringify(waiting);
+  for (let each = 0; each < count; each += 1) stranger.publish('MOL-strata.REQ.strata', packet);
+}
 
 beforeAll(async () => {
   const file = join(folder, 'nats.conf');
@@ -81,7 +103,7 @@ beforeAll(async () => {
   gateway = createNode({ settings });
   gateway.broker.createService({
     name: 'notifier',
-    actions: { 'approvals.get': () => decided.promise },
+    actions: { 'approvals.get': hold },
   });
   await gateway.broker.start();
   door = openToNeighbours({
@@ -201,21 +223,28 @@ test('a flood of DISCOVER is not answered in full, and ends with the next heartb
 test('calls of one tenant that wait leave room for others', async () => {
   let answered = 0;
   const subscription = stranger.subscribe('MOL-strata.RES.m', { callback: () => (answered += 1) });
-  const waiting = {
-    ver: '5',
-    sender: 'm',
-    id: '1',
-    action: 'notifier.approvals.get',
-    params: { tenant_id: reviewer.tenant_id, approval_id: reviewer.tenant_id, wait: 60 },
-    meta: { credential: ofTenant },
-  };
-  for (let count = 0; count < 600; count += 1)
-    stranger.publish('MOL-strata.REQ.strata', JSON.stringify(waiting));
+  publishWaiting(600);
   await eventually(async () => expect(answered).toBeGreaterThanOrEqual(100));
   expect(await health()).toMatchObject({ bus: true });
   decided.reject(new StrataError('not_found'));
   await eventually(async () => expect(answered).toBe(600));
   subscription.unsubscribe();
+});
+
+test('a call that waits keeps nothing of the text that it came as', async () => {
+  decided = Promise.withResolvers();
+  held = 0;
+  setFlagsFromString('--expose-gc');
+  const collectGarbage = runInNewContext('gc') as () => void;
+  const heapAfter = (): number => {
+    collectGarbage();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = heapAfter();
+  publishWaiting(40, 'x'.repeat(1_000_000));
+  await eventually(async () => expect(held).toBe(40));
+  expect(heapAfter() - before).toBeLessThan(20_000_000);
+  decided.reject(new StrataError('not_found'));
 });
 
 test('nothing that a neighbour sends closes the connection of the gateway', async () => {
