@@ -96,9 +96,13 @@ async function layersAt(
     bounds,
     budgets,
     freezes,
-    rollouts: rollouts.map(inLayers),
+    rollouts: rollouts.toSorted(byCreation).map(inLayers),
   };
 }
+
+/** As those of now are read. */
+const byCreation = (one: Stored<StoredRollout>, other: Stored<StoredRollout>): number =>
+  one.document.created_at < other.document.created_at ? -1 : 1;
 
 /** Without the entries that were public then and made private since; `withheld` where there are any. */
 async function shownNow(manager: EntityManager, layers: LayerDocuments, revision: number) {

@@ -145,6 +145,18 @@ test('goes from stage to stage, and says on which side a tenant is', async () =>
   expect(then[1].rollouts).toEqual([{ id, stage: 0, side: 'base' }]);
 });
 
+test('and others are said in one order, also of an earlier time', async () => {
+  const ids: string[] = [];
+  for (let each = 0; each < 4; each += 1) ids.push((await plan(await twoEntries())).id);
+  let last: Answer | undefined;
+  for (const id of ids) last = good(await advance(id, null));
+  const now = (await explained(0)).rollouts;
+  const then = (await explained(0, `&as_of=${last!.body.updated_at}`)).rollouts;
+  for (const id of ids) good(await step(id, 'revert', { reason: 'No' }));
+  expect(now.map(({ id }: { id: string }) => id)).toEqual(ids);
+  expect(then).toEqual(now);
+});
+
 test('holds its documents, and each is of one rollout', async () => {
   const keys = await twoEntries();
   const items = itemsOf([keys[0]!], 3);
