@@ -13,10 +13,9 @@ import type { Policies } from '../commits/commit.ts';
 import type { ChangePolicy, PlatformChangePolicy } from '../contracts/change-policy.ts';
 import { documentScope } from '../contracts/revision-scopes.ts';
 import { StrataError } from '../errors.ts';
-import type { DocumentKind } from './document-kind.ts';
+import type { Both, DocumentKind } from './document-kind.ts';
 import { pathOf } from './document-paths.ts';
 import { claimsOf, type Claims } from './managed-fields.ts';
-import type { Both } from './temporary-changes.ts';
 import type { Difference } from '../schema/diff.ts';
 
 const policyType = 'change_policy_config';
@@ -167,22 +166,19 @@ export function requiredOf<Address, Document>(
   kind: Kind<Address, Document>,
   address: Address,
   policies: Policies,
-  change: Both<Document> & {
-    readonly changes: readonly Difference[];
-    /** The same once temporary changes have ended: what is less than they allow may be more then. */
-    readonly ended?: Both<Document> | undefined;
-  },
+  change: Both<Document> & { readonly changes: readonly Difference[] },
+  /** The same once temporary changes have ended: what is less than they allow may be more then. */
+  ended?: Both<Document>,
 ): Required | null {
   const inForce = policiesInForce(policies, kind.tenantId(address) !== null);
   if (inForce.length === 0) return null;
-  const { ended, ...now } = change;
   const tightens = ({ before, after }: Both<Document>): boolean =>
     kind.tightens?.(before, after) === true;
   return requiredFor(inForce, {
     configType: kind.configType,
     resourceId: kind.resourceId(address),
-    ...now,
-    tightens: now.changes.length > 0 && tightens(now) && (!ended || tightens(ended)),
+    ...change,
+    tightens: change.changes.length > 0 && tightens(change) && (!ended || tightens(ended)),
   });
 }
 

@@ -69,6 +69,12 @@ export const singleNames = <Name extends SingleName>(
   actions: `${service}.${name.replaceAll('_', '-')}`,
 });
 
+/** A document before and after a write; null for none. */
+export interface Both<Document> {
+  readonly before: Document | null;
+  readonly after: Document | null;
+}
+
 /** What a write finds. */
 export interface Before<Document> {
   /** As it is stored; null where there is none. */

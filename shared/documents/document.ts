@@ -323,12 +323,7 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
       const required =
         kind.approvedElsewhere || request.ending
           ? null
-          : requiredOf(kind, params, policies, {
-              before,
-              after,
-              changes,
-              ended: temporary?.ended,
-            });
+          : requiredOf(kind, params, policies, { before, after, changes }, temporary?.ended);
       if (required && !isDryRun) {
         const { changeSet } = request;
         const left = isRemoved ? undefined : { document: this.#conceal(after as Document) };

@@ -24,7 +24,7 @@ import { boundedProblems, invalid, StrataError, type Problem } from '../errors.t
 import { ancestorsOf, diff, leavesOf, touching, type Difference } from '../schema/diff.ts';
 import { isObject, namesOf, pointerToken, valueAt, withValuesAt } from '../schema/json-pointer.ts';
 import { viewBy } from '../schema/view.ts';
-import type { DocumentKind } from './document-kind.ts';
+import type { Both, DocumentKind } from './document-kind.ts';
 import { pathOf } from './document-paths.ts';
 import { decodeCursor, defaultLimit, pageOf } from './paging.ts';
 
@@ -195,12 +195,6 @@ const without = <One extends Temporary>(
   isGone: (path: string) => boolean,
 ): One[] =>
   changes.map((each) => ({ ...each, fields: each.fields.filter(({ path }) => !isGone(path)) }));
-
-/** A document before and after a write; null for none. */
-export interface Both<Document> {
-  readonly before: Document | null;
-  readonly after: Document | null;
-}
 
 /** What a write does to the temporary changes of its document. */
 export interface TemporaryWrite<Document = unknown> {
