@@ -6,7 +6,7 @@
  * waits for all that a transaction does, and whoever holds it waits for nothing else.
  */
 import type { EntityManager } from 'typeorm';
-import type { Call } from '../contract-runtime/request.ts';
+import type { Call, Request } from '../contract-runtime/request.ts';
 import { accountKey } from '../contracts/auth.ts';
 import { apiKeyCacheKey } from '../contracts/auth-api-keys.ts';
 import { trustCacheKey } from '../contracts/auth-workload.ts';
@@ -31,6 +31,8 @@ export interface Principal {
   readonly id: string;
   readonly key: string | undefined;
 }
+
+type Calling = Pick<Request, 'caller' | 'call'>;
 
 /** Keys of the account and the credential that somebody comes with, whose changes concern them. */
 export const identitiesOf = ({ isPerson, id, key }: Principal): string[] => [
@@ -72,6 +74,18 @@ export async function whileAsRead<T>(
       if (made === maxAttempts) throw new StrataError('service_unavailable', complaint);
     }
   }
+}
+
+/** Throws 401 where the key or the session of the call is good no more. */
+export async function requireCredential(
+  principal: Principal,
+  { caller: { session_id: id }, call }: Calling,
+): Promise<void> {
+  if (!(await isKeyGood(principal, call))) throw new StrataError('auth_api_key_invalid');
+  if (id === undefined) return;
+  const session = await ifFound(call('auth.sessions.resolve', { session_id: id }));
+  if (session && 'stale' in session) throw new StrataError('service_unavailable');
+  if (session?.status !== 'active') throw new StrataError('auth_session_revoked');
 }
 
 /** So many changes of accounts are looked at. */

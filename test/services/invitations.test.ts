@@ -32,7 +32,7 @@ beforeAll(async () => {
   database = await strataDatabase();
   strata = await startStrata({
     DATABASE_URL: database.url,
-    PLATFORM_ADMIN_EMAILS: `admin@example.com,${futureAdmin},listed@platform.example,leaver@platform.example`,
+    PLATFORM_ADMIN_EMAILS: `admin@example.com,${futureAdmin},listed@platform.example,leaver@platform.example,late@platform.example`,
   });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   first = await createTenant(strata.url, platform, 'First');
@@ -642,6 +642,34 @@ describe('a tenant_admin', () => {
     expect([first, second, third]).toEqual(Array(3).fill('401 auth_session_revoked'));
     expect(byKey).toBe('403 insufficient_role');
     expect((await platform.get(account)).body.status).toBe('active');
+  });
+
+  test('of the platform who is none any more when it is their turn changes no tenant', async () => {
+    const tenant = await createTenantWith(strata.url, platform, 'Tenant turns');
+    const member = { email: 'late@platform.example', roles: ['viewer'] };
+    const leaver = await addMember(tenant.admin, tenant.id, member);
+    const made = await leaver.client.post('/auth/api-key', {
+      name: 'k',
+      scopes: ['platform:write'],
+    });
+    const key = new Client(strata.url, made.body.api_key);
+    const path = `/tenants/${tenant.id}`;
+    const counter = 'SELECT FROM strata.revisions WHERE scope = $1 FOR UPDATE';
+    const lock = await holdLock(database, counter, [`members:${tenant.id}`]);
+    const late = [
+      leaver.client.patch(path, { name: 'Theirs' }),
+      key.patch(path, { status: 'disabled' }),
+      leaver.client.delete(path),
+    ];
+    await lock.untilWaiting(late.length);
+    const account = `/auth/users/${leaver.user_id}`;
+    expect(outcome(await platform.patch(account, { status: 'disabled' }))).toBe('200');
+    await lock.release();
+    const [bySession, byKey, deleted] = (await Promise.all(late)).map(outcome);
+    expect([bySession, byKey]).toEqual(['401 auth_session_revoked', '401 auth_api_key_invalid']);
+    expect(deleted).toMatch(/^401|^409/);
+    const { body } = await platform.get(path);
+    expect([body.name, body.status]).toEqual(['Tenant turns', 'active']);
   });
 
   test('is made by no one whose sign-in was longer ago than ten minutes', async () => {

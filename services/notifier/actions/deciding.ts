@@ -14,13 +14,14 @@ import {
   isKeyGood,
   Outdated,
   whileAsRead,
+  requireCredential,
   type Principal,
   type ReadRight,
 } from '../../../shared/commits/held-rights.ts';
 import { sessionCacheKey } from '../../../shared/contracts/auth.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import type { DecisionRight } from '../../../shared/contracts/notifier.ts';
-import { ifFound, StrataError } from '../../../shared/errors.ts';
+import { StrataError } from '../../../shared/errors.ts';
 import { approvalView, type Approval } from '../rules/approval.ts';
 import {
   groupsAsked,
@@ -155,18 +156,6 @@ export function decidingCandidate(tenantId: string, request: Request): FindCandi
     await requireCredential(principalOf(candidate), request);
     return candidate;
   };
-}
-
-/** Throws 401 where the key or the session of the call is good no more. */
-export async function requireCredential(
-  principal: Principal,
-  { caller: { session_id: id }, call }: Pick<Request, 'caller' | 'call'>,
-): Promise<void> {
-  if (!(await isKeyGood(principal, call))) throw new StrataError('auth_api_key_invalid');
-  if (id === undefined) return;
-  const session = await ifFound(call('auth.sessions.resolve', { session_id: id }));
-  if (session && 'stale' in session) throw new StrataError('service_unavailable');
-  if (session?.status !== 'active') throw new StrataError('auth_session_revoked');
 }
 
 /**

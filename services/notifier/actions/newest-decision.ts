@@ -5,7 +5,12 @@
 import type { EntityManager } from 'typeorm';
 import { revisionsOf } from '../../../shared/commits/commit.ts';
 import { actsByRoles } from '../../../shared/access.ts';
-import { areStillSo, identitiesOf, type ReadRight } from '../../../shared/commits/held-rights.ts';
+import {
+  areStillSo,
+  identitiesOf,
+  requireCredential,
+  type ReadRight,
+} from '../../../shared/commits/held-rights.ts';
 import type { Call, Request } from '../../../shared/contract-runtime/request.ts';
 import { sessionCacheKey } from '../../../shared/contracts/auth.ts';
 import type { DecisionReason } from '../../../shared/contracts/decide.ts';
@@ -14,7 +19,6 @@ import { operators } from '../../../shared/contracts/tenant-document.ts';
 import { ifFound, StrataError } from '../../../shared/errors.ts';
 import type { TimedAdmission } from '../rules/automation.ts';
 import { heldRevisions, heldTenant, isDecidedBy, type Revisions } from '../stores/automations.ts';
-import { requireCredential } from './deciding.ts';
 
 export const mostTries = 20;
 /** Until this node has observed a change of the platform. */

@@ -6,7 +6,7 @@ import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { actorOf, commitChange, type Work } from '../../../shared/commits/commit.ts';
 import { wholeScopeKey } from '../../../shared/contracts/feed.ts';
 import { memberKey } from '../../../shared/contracts/members.ts';
-import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
+import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { riskKey, type RiskConfig } from '../../../shared/contracts/risk.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
@@ -25,7 +25,7 @@ import {
 } from '../schema.ts';
 import { recordHistory } from '../stores/history.ts';
 import { managedTypes } from '../stores/managed-types.ts';
-import { changeRights } from '../stores/members.ts';
+import { changeByPlatform, changeRights } from '../stores/members.ts';
 import { findShownTenant, findTenant } from '../stores/tenants.ts';
 import type { ShownTenant } from '../rules/tenant-view.ts';
 import { eraseTime, viewOf } from '../rules/tenant-view.ts';
@@ -187,9 +187,8 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
           events: [{ action: 'tenant.updated', tenant_id: id, target: id, payload: { changes } }],
         };
       };
-      const row = isPlatformAdmin(request.caller)
-        ? await commitChange(db, request, memberScope(id), change)
-        : await changeRights(db, request, id, change);
+      const commit = isPlatformAdmin(request.caller) ? changeByPlatform : changeRights;
+      const row = await commit(db, request, id, change);
       // After the policy holds: until then sessions by password may make further keys.
       const passwordKeys =
         body.sign_in_policy === 'passkey_or_sso'
@@ -202,7 +201,7 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
     },
 
     async 'tenant-config.tenants.delete'({ tenant_id: id }, request) {
-      const row = await commitChange(db, request, memberScope(id), async (manager, at) => {
+      const row = await changeByPlatform<TenantRow>(db, request, id, async (manager, at) => {
         const before = await findTenant(manager, id);
         if (before.status !== 'disabled') throw new StrataError('tenant_not_disabled');
         if (before.deletion_asked_at !== null) return { result: before, keys: [], events: [] };

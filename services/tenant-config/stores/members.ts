@@ -1,11 +1,24 @@
 /** Memberships, as members.ts and its callers need them from the database. */
 import type { DataSource, EntityManager } from 'typeorm';
 import { actsByRoles, type Caller } from '../../../shared/access.ts';
-import { commitChange, type Work } from '../../../shared/commits/commit.ts';
+import {
+  commitChange,
+  commitChanges,
+  revisionsOf,
+  type Work,
+} from '../../../shared/commits/commit.ts';
+import {
+  holdAccounts,
+  identitiesOf,
+  requireCredential,
+  whileAsRead,
+  type ReadRight,
+} from '../../../shared/commits/held-rights.ts';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
+import { sessionCacheKey } from '../../../shared/contracts/auth.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { deciderRoles } from '../../../shared/contracts/notifier.ts';
-import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
+import { authScope, memberScope } from '../../../shared/contracts/revision-scopes.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { MemberEntity, type MemberRow } from '../schema.ts';
 
@@ -75,6 +88,41 @@ async function requireStillAdministrator(
   );
   if (found.length === 0)
     throw new StrataError('insufficient_role', 'You are no tenant_admin of this tenant any more.');
+}
+
+/**
+ * A change of the tenant itself by an administrator of the platform, whom auth knows. Throws 401 or 403
+ * where they are none any more when it comes to its turn.
+ */
+export const changeByPlatform = <T>(
+  db: DataSource,
+  request: Request,
+  tenantId: string,
+  work: Work<T>,
+): Promise<T> =>
+  whileAsRead(async () => {
+    const right = await platformRightOf(db.manager, request);
+    const [outcome] = await commitChanges(db, request, memberScope(tenantId), [work], {
+      finished: (manager) => holdAccounts(manager, [right]),
+    });
+    return outcome!.result;
+  });
+
+async function platformRightOf(
+  manager: EntityManager,
+  request: Pick<Request, 'caller' | 'call'>,
+): Promise<ReadRight> {
+  const { caller, call } = request;
+  if (!actsByRoles(caller)) return { revisions: {} };
+  const revisions = await revisionsOf(manager, [authScope]);
+  const { id, session_id: session, api_key: key } = caller;
+  const principal = { isPerson: true, id, key: key?.id };
+  await requireCredential(principal, request);
+  const [user] = await call('auth.users.get', { user_ids: [id] });
+  if (user?.status !== 'active' || !user.platform_roles.includes('platform_admin'))
+    throw new StrataError('insufficient_role', 'You are no platform_admin any more.');
+  const ofSession = session === undefined ? [] : [sessionCacheKey({ session_id: session })];
+  return { revisions, identities: [...identitiesOf(principal), ...ofSession] };
 }
 
 /** The approver groups that have a member who may decide. */
