@@ -1,6 +1,6 @@
 /** The documents of one kind as a table that filters, with a way to begin a new one. */
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { go, parameter, wantedText } from '../address.ts';
 import { shortJson } from '../format.ts';
 import { useLive } from '../loading.ts';
@@ -189,11 +189,15 @@ function Together({
 function NewDocument({ kind }: { readonly kind: DocumentKind }): VNode {
   const [isOpen, setOpen] = useState(false);
   const [id, setId] = useState('');
+  const input = useRef<HTMLInputElement>(null);
+  // It takes the place of the button, which others on the screen are called like.
+  useLayoutEffect(() => input.current?.focus(), [isOpen]);
   if (!isOpen) return <Button class="small" says="New…" onClick={() => setOpen(true)} />;
   const begin = (): void => go(screenOf(kind, id.trim()));
   return (
     <Form class="inline" onSend={begin}>
       <input
+        ref={input}
         aria-label={`New ${kind.idField}`}
         placeholder={kind.idField}
         value={id}

@@ -597,7 +597,12 @@ describe('documents', () => {
     const { page } = seen;
     page.on('dialog', (asked) => void asked.accept());
     const document = new DocumentPage(page);
-    await document.open(tenant.id, 'projects/shop', '?as=json');
+    await document.openList(tenant.id);
+    await page.getByRole('button', { name: 'New…' }).last().press('Enter');
+    await page.keyboard.type('shop');
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/documents/projects/shop');
+    await page.getByRole('button', { name: 'JSON' }).press('Enter');
     await page.locator('textarea').fill('{"name": "Shop", "labels": {"team": "a"}}');
     await document.review();
     const review = new ReviewDialog(page);
