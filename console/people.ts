@@ -10,23 +10,27 @@ type Account = ResultOf<'tenant-config.service-accounts.list'>['items'][number];
 const names = signal<ReadonlyMap<string, string>>(new Map());
 let loadedFor: string | undefined;
 
-/** Once for each tenant; only its administrators may list its members. */
-export async function learnNames(): Promise<void> {
+/**
+ * Once for each tenant, and again where somebody came; only its administrators may list its members.
+ */
+export async function learnNames({ isAgain = false } = {}): Promise<void> {
   const id = tenant.value?.id;
-  if (id === undefined || id === loadedFor || !hasRole('tenant_admin')) return;
+  if (id === undefined || (id === loadedFor && !isAgain) || !hasRole('tenant_admin')) return;
   loadedFor = id;
   try {
     const [members, accounts] = await Promise.all([
       getAll<Member>(`/tenants/${id}/users`),
       getAll<Account>(`/tenants/${id}/service-accounts`),
     ]);
+    // Those of a tenant that was left come too late.
+    if (id !== loadedFor) return;
     names.value = new Map([
       ...accounts.map((each) => [each.id, each.name] as const),
       ...members.map((each) => [each.user_id, each.display_name ?? each.email] as const),
     ]);
   } catch {
     // Ids are shown then.
-    loadedFor = undefined;
+    if (id === loadedFor) loadedFor = undefined;
   }
 }
 

@@ -96,7 +96,6 @@ export function Members(): VNode {
     setDoing(undefined);
     setInvitation(undefined);
     say(says);
-    void learnNames();
   };
   const inviteAgain = ({ user_id: id, email }: Member): void =>
     void again.run(async () => {
@@ -154,7 +153,10 @@ export function Members(): VNode {
           invitation={invitation}
           onChange={setInvitation}
           onClose={() => setInvitation(undefined)}
-          onDone={done}
+          onDone={(says) => {
+            done(says);
+            void learnNames({ isAgain: true });
+          }}
         />
       )}
       {doing?.what === 'change' && (

@@ -268,6 +268,12 @@ describe('members', () => {
       groups: ['night'],
       status: 'invited',
     });
+    // Where only the id says who it is, the name is known without a reload.
+    await seen.goInside(`/tenants/${id}/audit?action=tenant.member_invited`);
+    await eventually(async () =>
+      expect((await new AuditPage(seen.page).rows())[0]?.[1]).toBe(email),
+    );
+    await seen.goInside(`/tenants/${id}/members`);
     const change = await members.begin(`Change ${email}`, `Change ${email}`);
     await change.choose('night', false);
     await change.choose('leads');
