@@ -23,7 +23,7 @@ import { sortedBy, type Orders } from '../sorting.ts';
 import { askersOf, groupNames, routesOf } from './approver-groups.ts';
 import { DirectoryGroups } from './directory-groups.tsx';
 import { Visits } from './visits.tsx';
-import { groupsTyped, Rights, type Typed } from './rights.tsx';
+import { groupsTyped, isSame, Rights, type Typed } from './rights.tsx';
 
 export type Member = ResultOf<'tenant-config.members.list'>['items'][number];
 
@@ -249,9 +249,6 @@ function Invite({
     </FormDialog>
   );
 }
-
-const isSame = (one: readonly string[], other: readonly string[]): boolean =>
-  [...one].toSorted().join() === [...other].toSorted().join();
 
 function Change({
   address,

@@ -20,6 +20,10 @@ export const groupsTyped = ({ groups, another }: Typed): string[] => {
   return name === '' ? [...groups] : [...new Set([...groups, name])];
 };
 
+/** Whether they are the same roles or groups, in any order. */
+export const isSame = (one: readonly string[], other: readonly string[]): boolean =>
+  one.toSorted().join() === other.toSorted().join();
+
 /** Roles, and groups: those that somebody is in already, and a new one. */
 export function Rights({
   typed,

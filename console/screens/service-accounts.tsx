@@ -15,6 +15,7 @@ import { Button, Named, State, Time, Who } from '../inline.tsx';
 import { Empty, Fact, Heading, ProblemBox } from '../parts.tsx';
 import { roleChoices, roleText } from '../roles.ts';
 import { ApiKeys } from './api-keys.tsx';
+import { isSame } from './rights.tsx';
 import type { ScreenProperties } from './screen.ts';
 import { TrustRules } from './trust.tsx';
 
@@ -54,7 +55,7 @@ function List({ accounts, problem, reload }: Reading): VNode {
   const shown = fitting(accounts, ({ name, description, roles }) =>
     [name, description, ...roles].join(' '),
   );
-  const make = async (body: AccountFields): Promise<void> => {
+  const make = async (body: Partial<AccountFields>): Promise<void> => {
     const { body: made } = await call<Account>('POST', address, { body });
     reload();
     go(`${address}/${made.id}`);
@@ -125,16 +126,24 @@ function AccountForm({
   readonly verb: string;
   readonly account?: Account;
   readonly onClose: () => void;
-  readonly onSave: (fields: AccountFields) => Promise<void>;
+  /** Of an account that is there those alone that were changed. */
+  readonly onSave: (fields: Partial<AccountFields>) => Promise<void>;
 }): VNode {
+  const [before] = useState(account);
   const { typed, field } = useFields({
     name: account?.name ?? '',
     description: account?.description ?? '',
   });
   const [roles, setRoles] = useState<readonly string[]>(account?.roles ?? ['viewer']);
   const work = (): Promise<void> => {
-    const purpose = typed.description.trim();
-    return onSave({ name: typed.name.trim(), description: purpose === '' ? null : purpose, roles });
+    const [name, purpose] = [typed.name.trim(), typed.description.trim()];
+    const description = purpose === '' ? null : purpose;
+    // What was not touched stays as somebody else may have made it meanwhile.
+    return onSave({
+      ...(name !== before?.name && { name }),
+      ...(description !== before?.description && { description }),
+      ...(!isSame(roles, before?.roles ?? []) && { roles }),
+    });
   };
   return (
     <FormDialog title={title} verb={verb} work={work} onClose={onClose}>
@@ -166,7 +175,7 @@ function OneAccount({
   const address = `${all}/${account.id}`;
   const isActive = account.status === 'active';
   const patch = async (body: object): Promise<void> => {
-    await call('PATCH', address, { body });
+    if (Object.keys(body).length > 0) await call('PATCH', address, { body });
     close();
     reload();
   };

@@ -417,6 +417,16 @@ describe('API keys', () => {
     await form.field('Name').fill('reader');
     await form.done('Create account');
     await page.getByRole('heading', { name: 'reader', exact: true }).waitFor();
+    // A role that somebody else takes away meanwhile does not come back with another description.
+    const change = await accounts.begin('Change…', 'Change reader');
+    const address = `/tenants/${id}/service-accounts/${page.url().split('/').at(-1)}`;
+    await tenant.admin.patch(address, { roles: ['operator'] });
+    await change.field('What it is for').fill('Reads each night');
+    await change.done('Save');
+    expect((await tenant.admin.get(`/tenants/${id}/service-accounts`)).body.items).toContainEqual(
+      expect.objectContaining({ description: 'Reads each night', roles: ['operator'] }),
+    );
+    await tenant.admin.patch(address, { roles: ['viewer'] });
     const newKey = await accounts.begin('New key…', 'New API key');
     await newKey.field('Name').fill('Nightly');
     await newKey.choose('audit:read');
