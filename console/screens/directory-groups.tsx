@@ -3,12 +3,12 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { ofTenant } from '../address.ts';
-import { call } from '../api.ts';
+import { call, getAll } from '../api.ts';
 import { FormDialog } from '../dialogs.tsx';
 import { RowButton, Table, Waiting } from '../lists.tsx';
 import { useList } from '../loading.ts';
 import { roleChoices, roleText } from '../roles.ts';
-import { groupsTyped, Rights, type Typed } from './rights.tsx';
+import { groupsTyped, isSame, Rights, type Typed } from './rights.tsx';
 
 type Group = ResultOf<'tenant-config.directory-groups.list'>['items'][number];
 
@@ -89,7 +89,13 @@ function Change({
 }): VNode {
   const [typed, setTyped] = useState<Typed>({ ...group, another: '' });
   const work = async (): Promise<void> => {
-    const body = { roles: typed.roles, groups: groupsTyped(typed) };
+    // What was not touched stays as somebody else may have made it meanwhile.
+    const now = (await getAll<Group>(address)).find(({ id }) => id === group.id) ?? group;
+    const groups = groupsTyped(typed);
+    const body = {
+      roles: isSame(typed.roles, group.roles) ? now.roles : typed.roles,
+      groups: isSame(groups, group.groups) ? now.groups : groups,
+    };
     await call('PUT', `${address}/${group.id}`, { body });
     onDone();
   };

@@ -160,6 +160,23 @@ soakTest(
     await groups.getByText('payments', { exact: true }).waitFor();
     await standAt(page, 'members-of-directory');
 
+    // What somebody else takes away meanwhile does not come back.
+    const given = async () => {
+      const { body } = await admin.get(`/tenants/${id}/directory-groups`);
+      return body.items[0] as { id: string; roles: string[]; groups: string[] };
+    };
+    const again = await people.begin(
+      'Change what Payments on call gives',
+      'What Payments on call gives',
+    );
+    const gift = `/tenants/${id}/directory-groups/${(await given()).id}`;
+    await admin.put(gift, { roles: [], groups: ['payments'] });
+    await again.field('Another approver group').fill('nights');
+    await again.done('Save');
+    expect(await given()).toMatchObject({ roles: [], groups: ['payments', 'nights'] });
+    await admin.put(gift, { roles: ['reviewer'], groups: ['payments'] });
+    await people.open(id, 'members');
+
     const change = await people.begin(`Change ${email}`, `Change ${email}`);
     const reviewer = change.dialog.getByRole('checkbox', { name: /^reviewer/ });
     expect([await reviewer.isChecked(), await reviewer.isDisabled()]).toEqual([true, true]);
