@@ -731,10 +731,10 @@ describe('live', () => {
     await document.field('/metrics_duration_minutes').fill('many');
     expect(await layOver.isDisabled()).toBe(true);
     await document.field('/metrics_duration_minutes').fill('5');
-    const letGo = await held(page, `**${path}`);
+    const free = await held(page, `**${path}`);
     await layOver.click();
     await document.field('/default_region').fill('mine');
-    letGo();
+    free();
     await page.getByText('laid over that, and nothing was overwritten').waitFor();
     const shown = ['default_cpu', 'default_region', 'default_zone', 'metrics_duration_minutes'].map(
       (name) => document.field(`/${name}`).inputValue(),

@@ -924,7 +924,7 @@ describe('the platform', () => {
     },
   );
 
-  test('a plan has no page of the one before, and an item is there for who goes back to it', async () => {
+  test('a plan has no page of the previous one, and an item is there for who goes back to it', async () => {
     const seen = await asPlatform();
     const { page } = seen;
     const { promise: freed, resolve: free } = Promise.withResolvers<void>();
