@@ -65,9 +65,10 @@ export function ApiKeys({ owner }: { readonly owner: KeyOwner }): VNode {
   };
   const rotate = async ({ id }: ApiKey): Promise<void> =>
     show((await call<Issued>('POST', `${owner.list}/${id}/rotate`)).body);
-  const revoke = async ({ id }: ApiKey): Promise<void> => {
-    await call('DELETE', `${owner.list}/${id}`);
-    close();
+  const revoke = async (key: ApiKey): Promise<void> => {
+    await call('DELETE', `${owner.list}/${key.id}`);
+    // A secret that is shown meanwhile stays: nothing shows it again.
+    setDoing((now) => (now?.what === 'revoke' && now.key === key ? undefined : now));
     reload();
   };
   return (

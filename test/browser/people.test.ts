@@ -459,8 +459,21 @@ describe('API keys', () => {
     expect((await machine.get(effective)).status).toBe(403);
     expect((await machine.get(`${effective}?service_id=search`)).status).toBe(200);
     const revoke = await accounts.begin('Revoke Nightly', 'Revoke Nightly');
-    await revoke.done('Revoke');
-    await accounts.row('Nightly').waitFor({ state: 'detached' });
+    const { promise: freed, resolve: free } = Promise.withResolvers<void>();
+    await page.route('**/api-keys/*', async (route) => {
+      await freed;
+      await route.continue();
+    });
+    await revoke.send('Revoke');
+    await page.keyboard.press('Escape');
+    const other = await accounts.begin('New key…', 'New API key');
+    await other.field('Name').fill('Hourly');
+    await other.send('Create key');
+    await page.getByRole('dialog', { name: 'API key Hourly' }).waitFor();
+    free();
+    await page.getByText('Nightly').waitFor({ state: 'detached' });
+    // Nothing shows it again.
+    expect(await accounts.takeSecret()).toMatch(/^strata_/);
     expect((await machine.get(`/tenants/${id}/config/effective`)).status).toBe(401);
     expect(seen.faults.filter((text) => !text.includes('401'))).toEqual([]);
     await seen.close();
