@@ -11,7 +11,7 @@ import { notice } from './sign-in.tsx';
 
 export function ResetPassword({ token }: { readonly token: string | undefined }): VNode {
   const { typed, field } = useFields({ password: '' });
-  const { problem, run } = useAction();
+  const { isBusy, problem, run } = useAction();
   useEffect(() => {
     document.title = 'New password · Strata';
   }, []);
@@ -40,7 +40,7 @@ export function ResetPassword({ token }: { readonly token: string | undefined })
         <p class="fine">
           12 characters at least, and not a common one. Every session ends, and every API key.
         </p>
-        <Button type="submit" says="Set the password" />
+        <Button type="submit" says="Set the password" isBusy={isBusy} />
         {problem && (
           <p class="fine">
             Another link is asked for where you sign in: <a href={hrefOf('')}>To sign-in</a>

@@ -117,7 +117,7 @@ function ForgotForm({
   readonly onDone: () => void;
 }): VNode {
   const [email, setEmail] = useState(given);
-  const { problem, run } = useAction();
+  const { isBusy, problem, run } = useAction();
   const [isSent, setSent] = useState(false);
   const ask = (): void =>
     void run(async () => {
@@ -147,7 +147,7 @@ function ForgotForm({
         value={email}
         onValue={setEmail}
       />
-      <Button type="submit" says="Mail me a link" />
+      <Button type="submit" says="Mail me a link" isBusy={isBusy} />
       <p class="fine">
         <Button class="link" says="Back to sign-in" onClick={onDone} />
       </p>

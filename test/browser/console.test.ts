@@ -1181,6 +1181,24 @@ describe('the session', () => {
     await seen.close();
   });
 
+  test('who clicks twice is mailed one link', async () => {
+    const seen = await stage.visit();
+    const { page } = seen;
+    const asked: string[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/auth/password/forgot')) asked.push(request.url());
+    });
+    await new SignInPage(page).open();
+    await page.getByRole('button', { name: 'Forgot the password?' }).click();
+    await page.getByLabel('E-mail').fill(tenant.emails.viewer!);
+    const free = await held(page, '**/auth/password/forgot');
+    await page.getByRole('button', { name: 'Mail me a link' }).dblclick();
+    free();
+    await page.getByText('a mail with a link is on its way').waitFor();
+    expect(asked).toHaveLength(1);
+    await seen.close();
+  });
+
   test('mailed links lead here: an invitation is accepted, a password set again, and no secret stays in the address', async () => {
     const email = 'grace@acme.example';
     await tenant.admin.post(`/tenants/${tenant.id}/users`, { email, roles: ['viewer'] });
