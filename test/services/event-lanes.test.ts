@@ -117,6 +117,32 @@ test('a destination that answers waits for none of a hundred that hang', async (
   expect(rows).toEqual([{ seq: 1, failures: 0 }]);
 });
 
+test('a destination waits seconds for fifty that are slow and have never failed', async () => {
+  await db.query('DELETE FROM audit.destinations');
+  const [healthy, ...slow] = Array.from({ length: 11 }, () => randomUUID());
+  await append([healthy!, ...slow]);
+  const write = (chains: readonly string[], count: number): Promise<unknown> =>
+    db.query(
+      `INSERT INTO audit.destinations
+         (chain, name, revision, target, max_seconds, seq, searched, head, due_at)
+       SELECT chain, 'd' || n, 1, '', 0, 0, 0, 1, now()
+       FROM unnest($1::text[]) AS c (chain), generate_series(1, $2::int) AS n`,
+      [chains, count],
+    );
+  await write(slow, 5);
+  const pushing = startPushingTo(healthy);
+  try {
+    await once(pushing.hung, '48');
+    await write([healthy!], 1);
+    pushing.wake();
+    // Slow ones end after 30 s at the latest; here they do not.
+    const late = delay(10_000, 'too late', { ref: false });
+    expect(await Promise.race([pushing.delivered, late])).toBe('delivered');
+  } finally {
+    await pushing.stop();
+  }
+});
+
 test('a document that is written over and over has no slot of others', async () => {
   await db.query('DELETE FROM audit.destinations');
   const [rewritten, healthy] = [randomUUID(), randomUUID()];

@@ -16,11 +16,17 @@ import {
 import { openDestinations } from './open-destinations.ts';
 import { push, type PushOptions } from './push.ts';
 
-/** Batches on their way from one node, of which each is in memory. */
-const slots = 64;
+/** Batches on their way from one node to destinations that answer well, of which each is in memory. */
+const slotsOfWell = 48;
 /**
- * Of these, those to destinations whose last attempt failed: whatever hangs has no more, so that the
- * others never wait for it.
+ * A batch that has been on its way for so long has none of these any more, but one of those of slow
+ * destinations: ones that answer before they time out would hold up all others and never fail.
+ */
+const slowMs = 5000;
+const slotsOfSlow = 64;
+/**
+ * Beside these, those to destinations whose last attempt failed: whatever hangs has no more, so that
+ * the others never wait for it.
  */
 const slotsOfFailing = 16;
 /**
@@ -39,7 +45,12 @@ export function startPushing(options: PushOptions) {
   const { db, log, call } = options;
   const inFlight = new Map<
     string,
-    { readonly chain: string; readonly isFailing: boolean; readonly ended: Promise<void> }
+    {
+      readonly chain: string;
+      readonly isFailing: boolean;
+      readonly beganAt: number;
+      readonly ended: Promise<void>;
+    }
   >();
 
   function fullChains(): string[] {
@@ -80,7 +91,8 @@ export function startPushing(options: PushOptions) {
     for (const claim of claims) {
       const { chain } = claim;
       const key = claim.lease + chain + claim.name;
-      inFlight.set(key, { chain, isFailing: which === 'failing', ended: start(claim) });
+      const isFailing = which === 'failing';
+      inFlight.set(key, { chain, isFailing, beganAt: performance.now(), ended: start(claim) });
     }
     return claims.length;
   }
@@ -89,10 +101,13 @@ export function startPushing(options: PushOptions) {
     log,
     async look() {
       const hasMore = await followDocuments();
-      const failing = [...inFlight.values()].filter(({ isFailing }) => isFailing).length;
-      const well = inFlight.size - failing;
+      const others = [...inFlight.values()].filter(({ isFailing }) => !isFailing);
+      const failing = inFlight.size - others.length;
+      const slowSince = performance.now() - slowMs;
+      const slow = others.filter(({ beganAt }) => beganAt < slowSince).length;
+      const well = others.length - Math.min(slow, slotsOfSlow);
       const started =
-        (await startDue('well', slots - slotsOfFailing - well)) +
+        (await startDue('well', slotsOfWell - well)) +
         (await startDue('failing', slotsOfFailing - failing));
       return hasMore || started > 0 ? 0 : pollMs;
     },
