@@ -103,6 +103,22 @@ async function settled(approval: string): Promise<Delivery[]> {
 const gaps = (received: readonly Received[]): number[] =>
   received.slice(1).map(({ at }, index) => at - received[index]!.at);
 
+test('a test of what hangs says so before the request itself is late', async () => {
+  const { url } = await receiver(() => {});
+  await configure({ url });
+  const destination = { url, secret: 'a raw secret', paused: true };
+  const path = `/tenants/${tenant.id}`;
+  await tenant.admin.put(`${path}/config/event-destinations`, { siem: destination });
+  const [notice, events] = await Promise.all([
+    tenant.admin.post(`${path}/notifications/test`, { channel: 'webhook' }),
+    tenant.admin.post(`${path}/event-destinations/siem/test`),
+  ]);
+  expect([notice.status, events.status]).toEqual([200, 200]);
+  const hung = { delivered: false, status: null, error: expect.stringMatching(/^did not answer/) };
+  expect(notice.body.results).toEqual([expect.objectContaining(hung)]);
+  expect(events.body).toMatchObject(hung);
+}, 20_000);
+
 describe('defaults and caps', () => {
   const url = 'https://hooks.example/h';
   const full = {

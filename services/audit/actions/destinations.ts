@@ -8,6 +8,7 @@ import { DestinationState } from '../../../shared/contracts/event-destinations.t
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
+import { testOutcome } from '../../../shared/outgoing/test-outcome.ts';
 import { sendWebhook } from '../../../shared/outgoing/webhook.ts';
 import { viewBy } from '../../../shared/schema/view.ts';
 import { platformChain, tenantOfChain } from '../../../shared/security/audit-chain.ts';
@@ -118,12 +119,13 @@ async function tryOne(
   await takeShares(db, request.caller, shares);
   const id = `evt_${randomUUID()}`;
   const format = eventFormats[destination.format ?? 'standard'];
-  const outcome = await sendWebhook(http, {
+  const sending = sendWebhook(http, {
     id,
     body: format.test(id, { chain, name }),
     contentType: format.contentType,
     endpoint: { ...destination, timeout_seconds: sendSeconds },
   });
+  const outcome = await testOutcome(sending, settings().request_timeout_ms);
   const delivered = outcome.result === 'delivered';
   const { status, answer, error } = outcome;
   const event = {

@@ -10,6 +10,7 @@ import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import { holderOf, shareOf, takeShares, tenantHolder } from '../../../shared/commits/shares.ts';
 import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
 import { invalid } from '../../../shared/errors.ts';
+import { testOutcome } from '../../../shared/outgoing/test-outcome.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import { channelDestinations, firstFilled } from '../channels/destinations.ts';
 import type { Sender } from '../channels/sender.ts';
@@ -29,7 +30,7 @@ export const testActions = (db: DataSource, settings: () => Settings, sender: Se
       const destinations = await testDestinations(tenantId, body, config, request);
       await takeTests(db, tenantId, request.caller, settings(), destinations.length);
       const results = await Promise.all(
-        destinations.map((destination) => sendTest(sender, tenantId, destination, config)),
+        destinations.map((each) => sendTest(sender, tenantId, each, config, settings())),
       );
       const event = {
         action: 'approval.notice_tested',
@@ -105,12 +106,13 @@ async function sendTest(
   tenantId: string,
   destination: Destination,
   config: ChannelConfig,
+  { request_timeout_ms: requestTimeoutMs }: Settings,
 ): Promise<TestResult> {
   const now = new Date();
   const at = now.toISOString();
   const id = webhookId(randomUUID());
   const notice = { ...destination, id, body: testBody(id, tenantId, at), expires_at: now };
-  const outcome = await sender.send(notice, config);
+  const outcome = await testOutcome(sender.send(notice, config), requestTimeoutMs);
   return {
     target: destination.target,
     delivered: outcome.result === 'delivered',
