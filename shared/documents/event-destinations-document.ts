@@ -1,8 +1,7 @@
 /** The rules of event_destinations, a tenant's and the platform's, and how their secrets are kept. */
 import { EventDestinations, mostDestinations } from '../contracts/event-destinations.ts';
 import { createGuard } from '../outgoing/guard.ts';
-import { openSecrets, requireOpenSecrets, sealSecrets } from '../security/document-secrets.ts';
-import { createVault, type Vault } from '../security/vault.ts';
+import { secretsIn } from '../security/document-secrets.ts';
 import type { Settings } from '../settings/settings.ts';
 import {
   refusedAddresses,
@@ -14,11 +13,8 @@ import { endpointProblems } from './endpoint-problems.ts';
 
 export type { RefusedAddresses } from './called-addresses.ts';
 
-/** The key that the secrets are encrypted under. */
-const vaultOf = (settings: Settings): Vault => createVault(settings, 'event_destinations');
-
-/** What such a secret is bound to: it opens for no other owner, who is a tenant or the platform. */
-const contextOf = (owner: string): string => `event_destinations ${owner}`;
+const secretsOf = (settings: () => Settings) =>
+  secretsIn<EventDestinations>('event_destinations', EventDestinations, settings);
 
 type Rules<Address> = Pick<
   DocumentKind<Address, EventDestinations, RefusedAddresses>,
@@ -30,6 +26,7 @@ export function destinationRules<Address>(
   ownerOf: (address: Address) => string,
 ): Rules<Address> {
   const guard = createGuard(settings);
+  const secrets = secretsOf(settings);
   return {
     schema: EventDestinations,
     prepare: (_address, _request, body) =>
@@ -43,32 +40,13 @@ export function destinationRules<Address>(
         refused: withAddressProblems(problems, EventDestinations, next, guard, context),
       };
     },
-    seal: (document, address, current) =>
-      sealSecrets(
-        document,
-        EventDestinations,
-        vaultOf(settings()),
-        contextOf(ownerOf(address)),
-        current,
-      ),
-    requireOpen: (document, address) =>
-      requireOpenSecrets(
-        document,
-        EventDestinations,
-        vaultOf(settings()),
-        contextOf(ownerOf(address)),
-      ),
+    seal: (document, address, current) => secrets.seal(document, ownerOf(address), current),
+    requireOpen: (document, address) => secrets.requireOpen(document, ownerOf(address)),
   };
 }
 
 export const openDestinations = (
   document: unknown,
   owner: string,
-  settings: Settings,
-): EventDestinations =>
-  openSecrets(
-    document as EventDestinations,
-    EventDestinations,
-    vaultOf(settings),
-    contextOf(owner),
-  );
+  settings: () => Settings,
+): EventDestinations => secretsOf(settings).open(document as EventDestinations, owner);

@@ -7,7 +7,8 @@ import type { TSchema } from 'typebox';
 import { invalid, StrataError, type Problem } from '../errors.ts';
 import { pointerTo } from '../schema/json-pointer.ts';
 import { markedTexts } from '../schema/marked.ts';
-import { isSealed, mask, type Vault } from './vault.ts';
+import type { SecretKeys } from './derived-keys.ts';
+import { createVault, isSealed, mask, type Vault } from './vault.ts';
 
 /** A part of a document that holds secrets, and where they are sent. */
 interface SecretHolder {
@@ -138,6 +139,21 @@ export function requireOpenSecrets(...document: Parameters<typeof openSecrets>):
       'A secret of it does not open: SECRET_KEY has changed since. Write the document with its secrets instead.';
     throw new StrataError('conflict', message, { cause });
   }
+}
+
+/**
+ * The same of documents that are called so: under a key of their own, each bound to its owner, who is
+ * a tenant or the platform.
+ */
+export function secretsIn<T>(called: string, schema: TSchema, settings: () => SecretKeys) {
+  const of = (owner: string) =>
+    [schema, createVault(settings(), called), `${called} ${owner}`] as const;
+  return {
+    seal: (document: T, owner: string, stored: T | null): T =>
+      sealSecrets(document, ...of(owner), stored),
+    open: (document: T, owner: string): T => openSecrets(document, ...of(owner)),
+    requireOpen: (document: T, owner: string): void => requireOpenSecrets(document, ...of(owner)),
+  };
 }
 
 const pathKey = ({ path }: SecretHolder): string => path.join('/');

@@ -13,7 +13,7 @@ export const eventDestinationActions = (db: DataSource, settings: () => Settings
       const [row] = await db.manager.find(EventDestinationsEntity);
       if (!row) return { destinations: {}, revision: 0 };
       return {
-        destinations: openDestinations(row.document, platformChain, settings()),
+        destinations: openDestinations(row.document, platformChain, settings),
         revision: Number(row.revision),
       };
     },

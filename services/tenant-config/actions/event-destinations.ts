@@ -12,7 +12,7 @@ export const eventDestinationActions = (db: DataSource, settings: () => Settings
       const row = await db.manager.findOneBy(EventDestinationsEntity, { tenant_id: tenantId });
       if (!row) return { destinations: {}, revision: 0 };
       return {
-        destinations: openDestinations(row.document, tenantId, settings()),
+        destinations: openDestinations(row.document, tenantId, settings),
         revision: Number(row.revision),
       };
     },

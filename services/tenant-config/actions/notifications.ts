@@ -5,15 +5,12 @@
 import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { readSnapshot, refuseOlderThan } from '../../../shared/commits/commit.ts';
-import {
-  NullableNotificationConfig,
-  type NotificationConfig,
-} from '../../../shared/contracts/notification-config.ts';
+import type { NotificationConfig } from '../../../shared/contracts/notification-config.ts';
 import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { senderInUse } from '../../../shared/mail/sender.ts';
-import { concealSecrets, openSecrets } from '../../../shared/security/document-secrets.ts';
+import { concealSecrets } from '../../../shared/security/document-secrets.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
-import { notificationContext, notificationVault } from '../documents/notification-config.ts';
+import { notificationSecrets } from '../documents/notification-config.ts';
 import { effectiveNotifications } from '../rules/effective-notifications.ts';
 import { changesSlack, countedRecipients, type RecentChange } from '../rules/recent-changes.ts';
 import { recentChanges } from '../stores/recent-notifications.ts';
@@ -53,12 +50,8 @@ export const notificationActions = (db: DataSource, settings: () => Settings) =>
         );
         return { approver_groups, approval_policy };
       };
-      const config = openSecrets(
-        tenant.notification_config,
-        NullableNotificationConfig,
-        notificationVault(settings()),
-        notificationContext(tenant_id),
-      );
+      const secrets = notificationSecrets(settings);
+      const config = secrets.open(tenant.notification_config, tenant_id);
       return {
         config: effectiveNotifications(config, settings()),
         revision: tenant.notification_revision,

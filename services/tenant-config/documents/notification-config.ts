@@ -13,8 +13,7 @@ import { allEnded } from '../../../shared/database/all-ended.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
 import type { DocumentKind, Stored } from '../../../shared/documents/document-kind.ts';
 import { createGuard } from '../../../shared/outgoing/guard.ts';
-import { requireOpenSecrets, sealSecrets } from '../../../shared/security/document-secrets.ts';
-import { createVault } from '../../../shared/security/vault.ts';
+import { secretsIn } from '../../../shared/security/document-secrets.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import {
   refusedAddresses,
@@ -30,11 +29,8 @@ import { notePrincipals } from '../stores/recent-notifications.ts';
 import { noSuchTenant } from '../stores/tenants.ts';
 import { recordHistory } from '../stores/history.ts';
 
-/** The key that a tenant's notification secrets are encrypted under. */
-export const notificationVault = (settings: Settings) =>
-  createVault(settings, 'notification_config');
-/** What such a secret is bound to: it opens for no other tenant. */
-export const notificationContext = (tenantId: string): string => `notification_config ${tenantId}`;
+export const notificationSecrets = (settings: () => Settings) =>
+  secretsIn<NotificationConfig | null>('notification_config', NullableNotificationConfig, settings);
 
 /** What had to be asked before the rules can judge. */
 interface Context {
@@ -70,6 +66,7 @@ export function notificationKind(
   settings: () => Settings,
 ): DocumentKind<TenantAddress, NotificationConfig | null, Context> {
   const guard = createGuard(settings);
+  const secrets = notificationSecrets(settings);
   const endpointsCap = (): number => settings().approval_webhook_endpoints_cap;
   /** Those of all endpoints, and one of each other part. */
   const mostAddresses = (): number =>
@@ -127,20 +124,7 @@ export function notificationKind(
       ],
       warned: emptyGroups(next, staffed),
     }),
-    seal: (document, { tenant_id }, current) =>
-      sealSecrets(
-        document,
-        NullableNotificationConfig,
-        notificationVault(settings()),
-        notificationContext(tenant_id),
-        current,
-      ),
-    requireOpen: (document, { tenant_id }) =>
-      requireOpenSecrets(
-        document,
-        NullableNotificationConfig,
-        notificationVault(settings()),
-        notificationContext(tenant_id),
-      ),
+    seal: (document, { tenant_id }, current) => secrets.seal(document, tenant_id, current),
+    requireOpen: (document, { tenant_id }) => secrets.requireOpen(document, tenant_id),
   };
 }
