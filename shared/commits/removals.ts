@@ -3,8 +3,9 @@
  * commit was lost to its writer. Then no node was notified, and some serve it until they poll.
  */
 import type { DataSource } from 'typeorm';
+import type { Request } from '../contract-runtime/request.ts';
 import { codeOf } from '../errors.ts';
-import { newestChanges, type Change, type Committing } from './commit.ts';
+import { commitChange, newestChanges, type Change, type Committing, type Work } from './commit.ts';
 
 /** Publishes again what dropped one of the keys, where a node may have missed it. */
 export async function dropAgain(
@@ -23,18 +24,17 @@ export async function dropAgain(
   by.committed.push(...changes);
 }
 
-/** Removes, and drops the keys again where that throws `not_found`, before the caller reads it. */
-export async function removing(
+/** Commits a removal, and drops its keys again where that throws `not_found`. */
+export async function commitRemoval(
   db: DataSource,
-  by: Committing,
+  request: Request,
   scope: string,
-  keys: readonly string[],
-  remove: () => Promise<void>,
+  remove: Work<void>,
 ): Promise<void> {
   try {
-    await remove();
+    await commitChange(db, request, scope, remove);
   } catch (error) {
-    if (codeOf(error) === 'not_found') await dropAgain(db, by, scope, keys);
+    if (codeOf(error) === 'not_found') await dropAgain(db, request, scope, request.keys);
     throw error;
   }
 }

@@ -72,6 +72,23 @@ const PasswordKey = TitledObject(
     last_used_at: ApiKey.properties.last_used_at,
   },
 );
+/** A key as the gateway needs it. */
+export const ResolvedKey = StrictObject({
+  /** Whose it is: a person's, or a service account's of the tenant. */
+  owner: Owner,
+  tenant_id: Nullable(Uuid),
+  platform_roles: Type.Array(Type.String()),
+  name: Type.String(),
+  /** Who made it; null for a service account's key from before that was kept. */
+  made_by: Nullable(Type.String()),
+  /** As of the session that made it: the tenant that it is good for and no other. */
+  confined_to: Type.Optional(Uuid),
+  scopes: Scopes,
+  narrowed_to: Type.Optional(NarrowedTo),
+  hash: Type.String(),
+  expires_at: Timestamp,
+  usable: Type.Boolean(),
+});
 /** How many of them an answer lists. */
 export const maxPasswordKeysShown = 100;
 export const PasswordKeys = TitledObject(
@@ -155,22 +172,7 @@ export const apiKeyContracts = {
   'auth.api-key.resolve': internal({
     summary: 'An API key as the gateway needs it',
     path: keyPath,
-    result: StrictObject({
-      /** Whose it is: a person's, or a service account's of the tenant. */
-      owner: Owner,
-      tenant_id: Nullable(Uuid),
-      platform_roles: Type.Array(Type.String()),
-      name: Type.String(),
-      /** Who made it; null for a service account's key from before that was kept. */
-      made_by: Nullable(Type.String()),
-      /** As of the session that made it: the tenant that it is good for and no other. */
-      confined_to: Type.Optional(Uuid),
-      scopes: Scopes,
-      narrowed_to: Type.Optional(NarrowedTo),
-      hash: Type.String(),
-      expires_at: Timestamp,
-      usable: Type.Boolean(),
-    }),
+    result: ResolvedKey,
     cache: { cache: 'identity', key: apiKeyCacheKey, revisionScopes: () => [authScope] },
   }),
   'auth.api-key.by-password': listing({

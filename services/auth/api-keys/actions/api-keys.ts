@@ -5,21 +5,20 @@
 import { IsNull, type DataSource, type EntityManager } from 'typeorm';
 import type { Caller } from '../../../../shared/access.ts';
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
-import {
-  commitChange,
-  readSnapshot,
-  type EventDraft,
-  type Work,
-} from '../../../../shared/commits/commit.ts';
-import { removing } from '../../../../shared/commits/removals.ts';
+import { commitChange, readSnapshot, type EventDraft } from '../../../../shared/commits/commit.ts';
+import { commitRemoval } from '../../../../shared/commits/removals.ts';
 import { holderOf, shareOf, takeShares } from '../../../../shared/commits/shares.ts';
-import { apiKeyCacheKey } from '../../../../shared/contracts/auth-api-keys.ts';
+import {
+  apiKeyCacheKey,
+  ResolvedKey as ResolvedKeySchema,
+} from '../../../../shared/contracts/auth-api-keys.ts';
 import { requireQuota } from '../../../../shared/commits/usage.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import type { ResultOf } from '../../../../shared/contracts/index.ts';
 import { lockRow } from '../../../../shared/database/locked-row.ts';
 import { pageById } from '../../../../shared/documents/paging.ts';
 import { StrataError } from '../../../../shared/errors.ts';
+import { viewBy } from '../../../../shared/schema/view.ts';
 import { apiKeyPrefix, createApiKeys, newApiKey } from '../../../../shared/security/api-keys.ts';
 import type { Settings } from '../../../../shared/settings/settings.ts';
 import type { AuthParts } from '../../parts.ts';
@@ -89,20 +88,7 @@ async function resolve(
   if (!row) return null;
   const owned = await ownerOf(manager, row, settings);
   const isOver = await manager.existsBy(ApiKeyEntity, { id, expires_at: hasPassed() });
-  return (
-    owned && {
-      ...owned,
-      usable: owned.usable && !isOver,
-      tenant_id: row.tenant_id,
-      name: row.name,
-      made_by: row.made_by,
-      ...(row.confined_to !== null && { confined_to: row.confined_to }),
-      scopes: row.scopes,
-      ...(row.narrowed_to !== null && { narrowed_to: row.narrowed_to }),
-      hash: row.hash,
-      expires_at: row.expires_at.toISOString(),
-    }
-  );
+  return owned && { ...viewBy(ResolvedKeySchema, row), ...owned, usable: owned.usable && !isOver };
 }
 
 /**
@@ -167,19 +153,13 @@ export function apiKeyActions({
     },
 
     async 'auth.api-key.revoke'({ key_id: id }, request) {
-      const revoke: Work<void> = async (manager) => {
+      await commitRemoval(db, request, authScope, async (manager) => {
         const row = await lockOwnKey(manager, request.caller.id, id);
         requireGoodFor(request.caller.confined_to, row.tenant_id);
         await manager.delete(ApiKeyEntity, { id });
-        return {
-          result: undefined,
-          keys: request.keys,
-          events: [eventAbout('auth.api_key_revoked', request.caller.id, row)],
-        };
-      };
-      await removing(db, request, authScope, request.keys, () =>
-        commitChange(db, request, authScope, revoke),
-      );
+        const event = eventAbout('auth.api_key_revoked', request.caller.id, row);
+        return { result: undefined, keys: request.keys, events: [event] };
+      });
       return null;
     },
 

@@ -4,8 +4,8 @@
  */
 import type { EntityManager } from 'typeorm';
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
-import { commitChange, type EventDraft, type Work } from '../../../../shared/commits/commit.ts';
-import { removing } from '../../../../shared/commits/removals.ts';
+import { commitChange, type EventDraft } from '../../../../shared/commits/commit.ts';
+import { commitRemoval } from '../../../../shared/commits/removals.ts';
 import { apiKeyCacheKey } from '../../../../shared/contracts/auth-api-keys.ts';
 import { trustCacheKey } from '../../../../shared/contracts/auth-workload.ts';
 import { requireQuota } from '../../../../shared/commits/usage.ts';
@@ -85,19 +85,13 @@ export function serviceAccountKeyActions({ db, settings }: AuthParts) {
     },
 
     async 'auth.service-account-key.revoke'({ key_id: id, ...address }, request) {
-      const revoke: Work<void> = async (manager) => {
+      await commitRemoval(db, request, authScope, async (manager) => {
         const row = await manager.findOneBy(ApiKeyEntity, { id, ...keysOf(address) });
         if (!row) throw new StrataError('not_found', 'The service account has no such API key.');
         await manager.delete(ApiKeyEntity, { id });
-        return {
-          result: undefined,
-          keys: request.keys,
-          events: [eventAbout('auth.service_account_key_revoked', row)],
-        };
-      };
-      await removing(db, request, authScope, request.keys, () =>
-        commitChange(db, request, authScope, revoke),
-      );
+        const event = eventAbout('auth.service_account_key_revoked', row);
+        return { result: undefined, keys: request.keys, events: [event] };
+      });
       return null;
     },
 

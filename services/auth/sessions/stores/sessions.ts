@@ -264,37 +264,31 @@ export function requireGoodFor(
 }
 
 /**
- * Ends an account's open sessions but for `keptId`, inside the caller's change. Gives the cache
- * keys to drop with it, one a session.
+ * Ends open sessions inside the caller's change. Gives the cache keys to drop with it, one a
+ * session.
  */
-export async function endSessionsOf(
+async function endOpen(
   manager: EntityManager,
-  userId: string,
-  keptId?: string,
+  condition: string,
+  values: readonly unknown[],
 ): Promise<string[]> {
   const [ended] = await manager.query<[{ id: string }[], number]>(
-    `UPDATE auth.sessions SET revoked_at = now() WHERE user_id = $1 AND ${whereOpen} AND id IS DISTINCT FROM $2 RETURNING id`,
-    [userId, keptId ?? null],
+    `UPDATE auth.sessions SET revoked_at = now() WHERE ${condition} AND ${whereOpen} RETURNING id`,
+    [...values],
   );
   return ended.map(({ id }) => cacheKeyOf(id));
 }
 
-/** The same of those that are in the tenant, or good for no other. */
-export async function endSessionsIn(
-  manager: EntityManager,
-  userId: string,
-  tenantId: string,
-): Promise<string[]> {
-  const [ended] = await manager.query<[{ id: string }[], number]>(
-    `UPDATE auth.sessions SET revoked_at = now()
-     WHERE user_id = $1 AND ${whereOpen} AND (tenant_id = $2 OR confined_to = $2) RETURNING id`,
-    [userId, tenantId],
-  );
-  return ended.map(({ id }) => cacheKeyOf(id));
-}
+/** Those of an account, but for `keptId`. */
+export const endSessionsOf = (manager: EntityManager, userId: string, keptId?: string) =>
+  endOpen(manager, 'user_id = $1 AND id IS DISTINCT FROM $2', [userId, keptId ?? null]);
+
+/** Those of an account that are in the tenant, or good for no other. */
+export const endSessionsIn = (manager: EntityManager, userId: string, tenantId: string) =>
+  endOpen(manager, 'user_id = $1 AND (tenant_id = $2 OR confined_to = $2)', [userId, tenantId]);
 
 /**
- * The same of whoever signed in through the provider, whose word counts no more. Drops those that
+ * Those of whoever signed in through the provider, whose word counts no more. Drops those that
  * ended within the hour as well, as `sessionsToEnd` names them; `ended` is how many were open.
  */
 export async function endSessionsThrough(
@@ -302,16 +296,13 @@ export async function endSessionsThrough(
   providerId: string,
   keptId?: string,
 ): Promise<{ readonly keys: string[]; readonly ended: number }> {
-  const [, ended] = await manager.query<[unknown[], number]>(
-    `UPDATE auth.sessions SET revoked_at = now()
-     WHERE provider_id = $1 AND ${whereOpen} AND id IS DISTINCT FROM $2`,
-    [providerId, keptId ?? null],
-  );
+  const condition = 'provider_id = $1 AND id IS DISTINCT FROM $2';
+  const ended = await endOpen(manager, condition, [providerId, keptId ?? null]);
   const rows = await manager.query<{ id: string }[]>(
     `SELECT id FROM auth.sessions WHERE provider_id = $1 AND revoked_at > now() - interval '1 hour'`,
     [providerId],
   );
-  return { keys: rows.map(({ id }) => cacheKeyOf(id)), ended };
+  return { keys: rows.map(({ id }) => cacheKeyOf(id)), ended: ended.length };
 }
 
 /**

@@ -1,8 +1,9 @@
 /** Whose tokens stand for a service account. */
 import { randomUUID } from 'node:crypto';
 import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
-import { commitChange, readSnapshot } from '../../../../shared/commits/commit.ts';
+import { commitChange, readSnapshot, type EventDraft } from '../../../../shared/commits/commit.ts';
 import type { TrustRule } from '../../../../shared/contracts/auth-workload.ts';
+import type { AccountAddress } from '../../../../shared/contracts/service-accounts.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import { invalid } from '../../../../shared/errors.ts';
 import type { AuthParts } from '../../parts.ts';
@@ -23,6 +24,12 @@ const labelOf = ({ issuer, subject }: TrustRule): string =>
 /** Of those that one list has and the other has not. */
 const onlyIn = (some: readonly TrustRule[], others: readonly TrustRule[]): TrustRule[] =>
   some.filter(({ id }) => !others.some((each) => each.id === id));
+
+const eventAbout = (
+  what: 'changed' | 'removed',
+  { tenant_id, account_id: target }: AccountAddress,
+  payload: object,
+): EventDraft => ({ action: `auth.workload_trust_${what}`, tenant_id, target, payload });
 
 export function trustActions({ db, settings }: AuthParts) {
   return {
@@ -59,14 +66,7 @@ export function trustActions({ db, settings }: AuthParts) {
         return {
           result: { rules, revision },
           keys: request.keys,
-          events: [
-            {
-              action: 'auth.workload_trust_changed',
-              tenant_id: address.tenant_id,
-              target: address.account_id,
-              payload,
-            },
-          ],
+          events: [eventAbout('changed', address, payload)],
         };
       });
     },
@@ -79,14 +79,7 @@ export function trustActions({ db, settings }: AuthParts) {
         return {
           result: undefined,
           keys: request.keys,
-          events: [
-            {
-              action: 'auth.workload_trust_removed',
-              tenant_id: address.tenant_id,
-              target: address.account_id,
-              payload: { removed },
-            },
-          ],
+          events: [eventAbout('removed', address, { removed })],
         };
       });
       return null;
