@@ -120,13 +120,7 @@ const completeOwner = { tenant: ownerIds };
 const completeAddress = { resource: async () => resourceNames, address: tenantIds };
 
 /** A document of any kind, as its owner answers it. */
-interface Stored {
-  readonly document: unknown;
-  readonly revision: number;
-  readonly updated_by: string;
-  readonly updated_by_name?: string | null;
-  readonly updated_at: string;
-}
+type Stored = Omit<ResultOf<'tenant-config.risk.get'>, 'document'> & { readonly document: unknown };
 /** Likewise what a write answers. */
 export type Written = ResultOf<'tenant-config.rollback'>;
 

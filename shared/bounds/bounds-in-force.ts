@@ -10,7 +10,6 @@ import { conjunction, type Limits } from './limits.ts';
  */
 export type BoundOwner = 'type' | 'platform' | 'service_type' | 'tenant';
 
-/** The bounds of one owner. */
 export interface BoundSet {
   readonly by: BoundOwner;
   readonly bounds: Bounds;
@@ -21,12 +20,8 @@ export interface BoundSet {
 }
 
 /** One owner's bound on one key. */
-export interface BoundInForce {
-  readonly by: BoundOwner;
+export interface BoundInForce extends Omit<BoundSet, 'bounds'> {
   readonly rule: Bound;
-  readonly revision: number | null;
-  /** As in its set. */
-  readonly author?: string;
 }
 
 /**
@@ -36,6 +31,26 @@ export interface BoundInForce {
 export interface Binding {
   readonly enforced: readonly (BoundInForce & { readonly limits: Limits })[];
   readonly warning: readonly BoundInForce[];
+}
+
+/**
+ * The scaling_limits of a service type, for what its instance sets: they may have been lowered
+ * since that was written.
+ */
+export function scalingBounds(
+  instance: object,
+  limits: { readonly min_instances?: number; readonly max_instances?: number },
+  revision: number | null,
+): BoundSet {
+  const { min_instances: minimum, max_instances: maximum } = limits;
+  const bound = {
+    ...(minimum !== undefined && { minimum }),
+    ...(maximum !== undefined && { maximum }),
+  };
+  const keys = ['min_instances', 'max_instances'].filter((key) => Object.hasOwn(instance, key));
+  const isLimited = Object.keys(bound).length > 0;
+  const bounds = Object.fromEntries(isLimited ? keys.map((key) => [key, bound]) : []);
+  return { by: 'service_type', bounds, revision };
 }
 
 export const isEnforced = ({ mode }: Bound): boolean => mode !== 'warn';

@@ -2,9 +2,13 @@
  * What each layer holds, as a table; and their merge within bounds, with its explanation. Which
  * layer decides first is said by `layerNames` alone. The README has the same table for readers.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Static } from 'typebox';
-import type { BoundInForce, BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
+import {
+  scalingBounds,
+  type BoundInForce,
+  type BoundSet,
+} from '../../../shared/bounds/bounds-in-force.ts';
 import { environmentKeys } from '../../../shared/bounds/known-keys.ts';
 import { agentKey } from '../../../shared/contracts/agents.ts';
 import { type Bounds } from '../../../shared/contracts/bounds.ts';
@@ -286,7 +290,7 @@ export const environmentDefaults = (settings: Settings): Record<string, unknown>
 
 /** Names what the environment contributes: the same text only where that is the same. */
 export const environmentFingerprint = (environment: Values): string =>
-  createHash('sha256').update(JSON.stringify(environment)).digest('base64url').slice(0, 16);
+  hash('sha256', JSON.stringify(environment), 'base64url').slice(0, 16);
 
 /** Every place that holds values, with its layer, the one that decides first at the front. */
 export const layerPartsOf = (from: LayeredValues) =>
@@ -299,7 +303,9 @@ export function boundSets(from: LayeredValues): BoundSet[] {
   const ofType = serviceTypeOf(from);
   return [
     ...(platform.bounds ? [setOf('platform', platform.bounds)] : []),
-    ...(ofType && tenant.service ? [scalingBounds(tenant.service.document, ofType)] : []),
+    ...(ofType && tenant.service
+      ? [scalingBounds(tenant.service.document, ofType.document.scaling_limits, ofType.revision)]
+      : []),
     ...(tenant.bounds ? [setOf('tenant', tenant.bounds)] : []),
   ];
 }
@@ -309,27 +315,6 @@ const setOf = (by: 'platform' | 'tenant', stored: BoundsPart): BoundSet => ({
   bounds: stored.document,
   revision: stored.revision,
 });
-
-/**
- * The scaling_limits of the service type, for what its instance sets: they may have been lowered
- * since that was written.
- */
-function scalingBounds(
-  instance: Values,
-  { document: { scaling_limits: limits }, revision }: ServiceTypePart,
-): BoundSet {
-  const { min_instances: minimum, max_instances: maximum } = limits;
-  const bound = {
-    ...(minimum !== undefined && { minimum }),
-    ...(maximum !== undefined && { maximum }),
-  };
-  const keys = (['min_instances', 'max_instances'] as const).filter(
-    (key) => instance[key] !== undefined,
-  );
-  const isLimited = Object.keys(bound).length > 0;
-  const bounds = Object.fromEntries(isLimited ? keys.map((key) => [key, bound]) : []);
-  return { by: 'service_type', bounds, revision };
-}
 
 export interface Effective {
   readonly values: Record<string, unknown>;

@@ -48,6 +48,19 @@ const activeMember = (
 ): Promise<MemberRow | null> =>
   manager.findOneBy(MemberEntity, { tenant_id: tenantId, user_id: userId, status: 'active' });
 
+/** Somebody as who decides, if what counts of their rights lets them. */
+function byRight(
+  own: Parameters<typeof countedFor>[0],
+  asked: AskedGroups,
+  when: Asked,
+  who: Omit<NonNullable<Decider['decider']>, 'right'>,
+): Decider {
+  const { counted, whyNot } = countedFor(own, when);
+  const right = rightOf(counted, asked);
+  if (!right) return { decider: null, why_not: rightOf(own, asked) && whyNot };
+  return { decider: { ...who, right }, why_not: null };
+}
+
 async function memberDecider(
   manager: EntityManager,
   tenantId: string,
@@ -59,11 +72,8 @@ async function memberDecider(
   const [account] = await request.call('auth.users.get', { user_ids: [userId] });
   const member = await activeMember(manager, tenantId, userId);
   if (!member || account?.status !== 'active') return noDecider;
-  const { counted, whyNot } = countedFor(member, when);
-  const right = rightOf(counted, asked);
-  if (!right) return { decider: null, why_not: rightOf(member, asked) && whyNot };
   const { email, display_name: name } = account;
-  return { decider: { id: userId, name: name ?? email, email, right }, why_not: null };
+  return byRight(member, asked, when, { id: userId, name: name ?? email, email });
 }
 
 /**
@@ -93,10 +103,7 @@ async function accountDecider(
   const account = await manager.findOneBy(ServiceAccountEntity, address);
   if (!account) return noDecider;
   const own = { roles: account.roles, groups: [], given: account.given };
-  const { counted, whyNot } = countedFor(own, when);
-  const right = rightOf(counted, asked);
-  if (!right) return { decider: null, why_not: rightOf(own, asked) && whyNot };
-  return { decider: { id: accountId, name: account.name, email: null, right }, why_not: null };
+  return byRight(own, asked, when, { id: accountId, name: account.name, email: null });
 }
 
 async function linkDecider(

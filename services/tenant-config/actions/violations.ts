@@ -4,7 +4,11 @@
  */
 import { In, type DataSource, type EntitySchema, type SelectQueryBuilder } from 'typeorm';
 import { contradicted, yieldingPairs } from '../../../shared/bounds/bounds-document.ts';
-import type { BoundInForce, BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
+import {
+  scalingBounds,
+  type BoundInForce,
+  type BoundSet,
+} from '../../../shared/bounds/bounds-in-force.ts';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { agentKey, type AgentConfig } from '../../../shared/contracts/agents.ts';
 import { tenantBoundsKey, type Bounds, type Violation } from '../../../shared/contracts/bounds.ts';
@@ -30,7 +34,6 @@ import {
   violationsOf,
   type PlacedValue,
 } from '../../../shared/bounds/placed-values.ts';
-import { scalingBounds } from '../rules/scaling-bounds.ts';
 import {
   AgentEntity,
   BoundsEntity,
@@ -92,7 +95,9 @@ const documentTypes: readonly DocumentType[] = [
       const { document } = storedFrom<ServiceInstance>(row);
       const ofTenant = sets.filter(({ by }) => by === 'tenant');
       const ofPlatform = sets.filter(({ by }) => by !== 'tenant');
-      const all = [...ofPlatform, ...scalingBounds(document, types), ...ofTenant];
+      const type = types.find(({ service_type }) => service_type === document.service_type);
+      const ofType = scalingBounds(document, type?.scaling_limits ?? {}, null);
+      const all = [...ofPlatform, ofType, ...ofTenant];
       return outside(valuesOfInstance(document), all);
     },
   },

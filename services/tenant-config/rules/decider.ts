@@ -25,9 +25,7 @@ import type { NotificationConfig } from '../../../shared/contracts/notification-
 import { recipientsOf } from './recent-changes.ts';
 import { deciderRoles, type DecisionRight } from '../../../shared/contracts/notifier.ts';
 import type { MemberRow } from '../schema.ts';
-
-/** What a right depends on; a service account has roles and no groups. */
-type RolesAndGroups = Pick<MemberRow, 'roles' | 'groups'>;
+import type { RolesAndGroups } from './given.ts';
 
 export interface AskedGroups {
   /** Approver groups that were asked so far. */
@@ -47,7 +45,7 @@ export function rightOf(
   return !haveDeciders && roles.includes('tenant_admin') ? 'groups_without_members' : null;
 }
 
-export const hasDeciderRole = (roles: MemberRow['roles']): boolean =>
+export const hasDeciderRole = (roles: RolesAndGroups['roles']): boolean =>
   deciderRoles.some((role) => roles.includes(role));
 
 export interface LinkFacts {

@@ -7,7 +7,8 @@ import type { Caller } from '../../../shared/access.ts';
 import { actorOf } from '../../../shared/commits/commit.ts';
 import type { TenantRole } from '../../../shared/contracts/roles.ts';
 
-interface RolesAndGroups {
+/** What a right depends on; a service account has roles and no groups. */
+export interface RolesAndGroups {
   readonly roles: readonly TenantRole[];
   readonly groups: readonly string[];
 }
