@@ -3,13 +3,10 @@
  * path ahead of it.
  */
 import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify';
-import type { ServiceBroker } from 'moleculer';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Logger } from 'pino';
-import type { Registry } from 'prom-client';
-import type { Coherence } from '../../shared/coherence/coherence.ts';
-import type { LocalCache } from '../../shared/contract-runtime/local-cache.ts';
+import type { Node } from '../../shared/node/broker.ts';
 import type { ReadinessCheck } from '../../shared/node/readiness.ts';
 import { HeldRequests } from '../../shared/concurrency/held-requests.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
@@ -36,16 +33,9 @@ import { createWatch } from '../streams/watch.ts';
 import { wellKnownHandlers } from './well-known.ts';
 import type { RedisClient } from '../../shared/concurrency/redis.ts';
 
-export interface AppOptions {
-  readonly broker: ServiceBroker;
-  /** Tells the watch streams what changed. */
-  readonly coherence: Coherence;
-  readonly localCache: LocalCache;
+export interface AppOptions extends Node {
   /** Read at every request where a reload may change them. */
   readonly settings: LiveSettings;
-  readonly log: Logger;
-  /** The node's registry; the gateway adds its own metrics and serves all of them. */
-  readonly metrics: Registry;
   readonly readiness: ReadinessCheck;
   /** Of Strata, for the OpenAPI document. */
   readonly version: string;

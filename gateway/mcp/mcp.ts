@@ -10,11 +10,11 @@
  * | tool     | calls its contract as the caller; a refusal is a result with `isError` and our envelope |
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { ServiceBroker } from 'moleculer';
 import type { Logger } from 'pino';
-import { Counter, type Registry } from 'prom-client';
+import { Counter } from 'prom-client';
 import { timeLeft } from '../../shared/contract-runtime/request.ts';
 import { keyScopes } from '../../shared/contracts/roles.ts';
+import type { Node } from '../../shared/node/broker.ts';
 import { codeOf, errorResponse, invalid, StrataError } from '../../shared/errors.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
 import type { Authenticator } from '../http/authenticate.ts';
@@ -27,12 +27,9 @@ export const mcpPath = '/mcp';
 /** By RFC 9728: where it is, of the path of what it describes. */
 export const mcpMetadataPath = `/.well-known/oauth-protected-resource${mcpPath}`;
 
-export interface McpOptions {
-  readonly broker: ServiceBroker;
+export interface McpOptions extends Pick<Node, 'broker' | 'log' | 'metrics'> {
   readonly authenticator: Authenticator;
   readonly settings: LiveSettings;
-  readonly log: Logger;
-  readonly metrics: Registry;
   readonly version: string;
 }
 

@@ -2,7 +2,6 @@
  * Notices of a tenant's change sets, to its webhooks and chats: mails of them go to those who wait
  * (auth's change-set-notices.ts). tenant-config hands steps over until it is answered.
  */
-import type { DataSource } from 'typeorm';
 import type { ChangeSetStep } from '../../../shared/contracts/change-set-notices.ts';
 import { channels } from '../../../shared/contracts/notifier.ts';
 import type { Call, Handlers } from '../../../shared/contract-runtime/request.ts';
@@ -10,16 +9,14 @@ import { ifFound } from '../../../shared/errors.ts';
 import { channelDestinations, distinct } from '../channels/destinations.ts';
 import { channelConfigOf, type FrozenConfig } from '../rules/frozen-config.ts';
 import { changeSetNoticesOf } from '../rules/notice.ts';
-import type { FrozenConfigVault } from '../stores/frozen-config.ts';
 import { queueNotices } from '../stores/notices.ts';
+import type { ApprovalOptions } from './deciding.ts';
 
-export interface ChangeSetNoticeOptions {
-  readonly db: DataSource;
-  readonly vault: FrozenConfigVault;
-  readonly onQueued: () => void;
-}
-
-export const changeSetActions = ({ db, vault, onQueued }: ChangeSetNoticeOptions) =>
+export const changeSetActions = ({
+  db,
+  vault,
+  onQueued,
+}: Pick<ApprovalOptions, 'db' | 'vault' | 'onQueued'>) =>
   ({
     async 'notifier.change-sets.notify'({ tenant_id: tenantId, body: steps }, { call }) {
       const frozen = await configOf(call, tenantId);

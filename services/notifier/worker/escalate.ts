@@ -13,6 +13,7 @@ import { recordEvents } from '../../../shared/commits/commit.ts';
 import type { LoopOptions } from '../../../shared/contract-runtime/service.ts';
 import type { ApprovalState, NoticeType } from '../../../shared/contracts/notifier.ts';
 import { isDatabaseOutage } from '../../../shared/database/failures.ts';
+import type { ApprovalOptions } from '../actions/deciding.ts';
 import { groupAt } from '../rules/approval.ts';
 import { isTooOld } from '../rules/automation.ts';
 import { destinationsOf, distinct } from '../channels/destinations.ts';
@@ -28,7 +29,6 @@ import { noticesOf } from '../rules/notice.ts';
 import { ApprovalEntity, type ApprovalRow, type Destination } from '../schema.ts';
 import { markChanged } from '../stores/approvals.ts';
 import { dueApprovals, isDue, type Due } from '../stores/due-approvals.ts';
-import type { FrozenConfigVault } from '../stores/frozen-config.ts';
 import { cancelUnsent, queueForSomebody } from '../stores/notices.ts';
 import { ownFacts } from '../stores/own-events.ts';
 
@@ -40,12 +40,9 @@ const pollMs = 1000;
 const failedMs = 30_000;
 const mostFailed = 10_000;
 
-export interface EscalationOptions extends LoopOptions {
-  readonly vault: Pick<FrozenConfigVault, 'openIfKept'>;
-  /** Called when notices have been queued. */
-  readonly onQueued: () => void;
-  /** Called when an approval of the tenant has changed. */
-  readonly onChanged: (tenantId: string) => void;
+export interface EscalationOptions
+  extends LoopOptions, Pick<ApprovalOptions, 'onQueued' | 'onChanged'> {
+  readonly vault: Pick<ApprovalOptions['vault'], 'openIfKept'>;
 }
 
 const noticeTypeOf = {

@@ -14,6 +14,7 @@ import {
 } from '../../../shared/concurrency/background-loop.ts';
 import type { LoopOptions } from '../../../shared/contract-runtime/service.ts';
 import { codeOf, ifFound } from '../../../shared/errors.ts';
+import type { ApprovalOptions } from '../actions/deciding.ts';
 import { countNamed, destinationsOf } from '../channels/destinations.ts';
 import { channelConfigOf, type FrozenConfig } from '../rules/frozen-config.ts';
 import { budgetNoticesOf } from '../rules/notice.ts';
@@ -25,18 +26,12 @@ import {
   type DueWarning,
 } from '../stores/budget-warnings.ts';
 import { databaseTime } from '../stores/clock.ts';
-import type { FrozenConfigVault } from '../stores/frozen-config.ts';
-import type { TakeMails } from '../stores/mail-shares.ts';
 import { queueForSomebody } from '../stores/notices.ts';
 
 const pollMs = 1000;
 
-export interface WarningOptions extends LoopOptions {
-  readonly vault: FrozenConfigVault;
-  readonly takeMails: TakeMails;
-  /** Called when notices have been queued. */
-  readonly onQueued: () => void;
-}
+export type WarningOptions = LoopOptions &
+  Pick<ApprovalOptions, 'vault' | 'takeMails' | 'onQueued'>;
 
 /** Stopped, it ends after the warning that is being told. */
 export function startTellingWarnings(options: WarningOptions): BackgroundLoop {
