@@ -35,7 +35,6 @@ export function fileProblem(error: unknown): string {
 
 /** Escapes are part of JSON, so that what is printed still has the same value. */
 export const json = (value: unknown): string => printable(JSON.stringify(value, null, 2));
-/** JSON in a line. */
 export const jsonLine = (value: unknown): string => printable(JSON.stringify(value));
 
 /** A value as a cell of a table or a part of a line has it. */

@@ -51,7 +51,6 @@ interface WithoutTables {
   readonly schema?: undefined;
   readonly service: (parts: Parts) => ServiceSchema;
 }
-/** The code of a role. */
 export type RoleCode = WithTables | WithoutTables;
 
 export interface NodeRole extends HostedRole, ServingRole {

@@ -1,5 +1,5 @@
 /** The page behind the links in an approval mail. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import type { ErrorResponse } from '../../shared/errors.ts';
 import { html, type Html } from '../../shared/mail/html.ts';
@@ -44,7 +44,7 @@ button:focus-visible { outline: 3px solid var(--ink); outline-offset: 2px; }
   button { width: 100%; }
 }
 `;
-const styleHash = createHash('sha256').update(String(style)).digest('base64');
+const styleHash = hash('sha256', String(style), 'base64');
 
 /** The page loads nothing, runs nothing, and has the one style of above. */
 export const decisionPagePolicy = `default-src 'none'; style-src 'sha256-${styleHash}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`;

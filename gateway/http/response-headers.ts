@@ -137,7 +137,6 @@ export function headersOf({ response, errors }: Contract, status: number): reado
   }
 }
 
-/** Of an error with this status. */
 export function headersOfError(status: number): readonly HeaderName[] {
   switch (status) {
     case 401:

@@ -29,7 +29,6 @@ type Content = readonly [
   expiresAt: number,
 ];
 
-/** What a ticket is for. */
 export interface TicketFor {
   readonly tenant_id: string;
   readonly address: Address;

@@ -18,7 +18,7 @@
  * takes is going away: both are taken for ones that take the call, and say themselves what they do
  * not.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { ServiceBroker } from 'moleculer';
 import type { TSchema } from 'typebox';
 import { contractOf } from '../contracts/index.ts';
@@ -49,7 +49,7 @@ const fingerprints = new Map<string, string>();
 export function fingerprintOf(action: string): string {
   const known = fingerprints.get(action);
   if (known !== undefined) return known;
-  const fingerprint = createHash('sha256').update(schemaOf(action)).digest('hex').slice(0, 16);
+  const fingerprint = hash('sha256', schemaOf(action), 'hex').slice(0, 16);
   fingerprints.set(action, fingerprint);
   return fingerprint;
 }

@@ -104,7 +104,6 @@ export const PasswordKeys = TitledObject(
   },
 );
 
-/** What is asked for. */
 export const NewApiKey = TitledObject('NewApiKey', 'An API key that is asked for', {
   name: Type.String({
     minLength: 1,

@@ -77,7 +77,6 @@ const auditNames: Readonly<Record<PlatformConfigType, string>> = {
   event_destinations_config: 'config.event_destinations.',
   rollout_config: 'config.rollout.',
 };
-/** The audit event of a purge. */
 export const purgedAction = (type: PlatformConfigType): string => `${auditNames[type]}purged`;
 /** The beginning of the events that a purge concerns; undefined where it is none. */
 export const purgedBy = (action: string): string | undefined =>

@@ -47,7 +47,6 @@ export type RowWith<Of extends Columns> = {
   -readonly [Name in keyof Of]: Of[Name] extends Column<infer Value> ? Value : never;
 };
 
-/** A row of a table. */
 export type RowOf<Table> = Table extends EntitySchema<infer Row> ? Row : never;
 
 /** Maps a table of a schema of the database. */

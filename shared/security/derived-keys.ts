@@ -1,5 +1,5 @@
 /** Keys for one use each, derived from SECRET_KEY, so that what leaks of one use opens no other. */
-import { createHash, hkdfSync } from 'node:crypto';
+import { hash, hkdfSync } from 'node:crypto';
 
 /** SECRET_KEY, and the previous one while keys are being rotated. */
 export interface SecretKeys {
@@ -34,7 +34,7 @@ export function createKeyRing(
   if (secretKey === null) throw new Error(`SECRET_KEY is needed to ${neededTo}`);
   const derived = (secret: string): DerivedKey => {
     const bytes = deriveKey(secret, label);
-    const id = createHash('sha256').update(bytes).digest('hex').slice(0, idLength);
+    const id = hash('sha256', bytes, 'hex').slice(0, idLength);
     return { id, bytes };
   };
   const current = derived(secretKey);

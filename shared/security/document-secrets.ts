@@ -14,7 +14,6 @@ import { createVault, isSealed, mask, type Vault } from './vault.ts';
 interface SecretHolder {
   /** What the part is. Secrets never move between kinds. */
   readonly kind: string;
-  /** Where it is in the document. */
   readonly path: readonly string[];
   /** Where its secrets are sent; null where the document names no address outside the secrets. */
   readonly url: string | null;

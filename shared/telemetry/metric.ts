@@ -32,7 +32,6 @@ interface Fillable {
   inc(labels: Record<string, string>, value: number): void;
 }
 
-/** Adds the metric to what the registry shows. */
 export function addMetric(registry: Registry, described: Metric): void {
   const { name, help, read } = described;
   const labelNames = [...(described.labelNames ?? [])];

@@ -1,5 +1,5 @@
 /** A sign-in between its beginning at Strata and the provider's answer. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import type { ShortLivedState } from '../../../shared/concurrency/short-lived-state.ts';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
@@ -37,8 +37,7 @@ const pendingSeconds = 600;
 const pendingKey = (state: string): string => `sso_${state}`;
 
 /** The S256 challenge of a verifier (RFC 7636, 4.2), here between the client and Strata. */
-const challengeOf = (verifier: string): string =>
-  createHash('sha256').update(verifier).digest('base64url');
+const challengeOf = (verifier: string): string => hash('sha256', verifier, 'base64url');
 
 export async function beginAt(
   { settings, shortLived, identityProviders }: AuthParts,

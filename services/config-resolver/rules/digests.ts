@@ -2,7 +2,7 @@
  * What values are, by key, as short texts to be compared: equal for equal values, and another one
  * for every other.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Digests } from '../../../shared/contracts/effective-config.ts';
 
 /** A text of JSON that is no longer stands for itself. */
@@ -25,6 +25,4 @@ function digestOf(value: unknown): string {
 
 /** No text of JSON begins as a hash does here. */
 const shortened = (text: string): string =>
-  text.length <= maxPlain
-    ? text
-    : `#${createHash('sha256').update(text).digest('base64url').slice(0, 16)}`;
+  text.length <= maxPlain ? text : `#${hash('sha256', text, 'base64url').slice(0, 16)}`;

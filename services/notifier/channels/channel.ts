@@ -2,7 +2,7 @@
  * What a channel is: it makes one attempt at one notice and says how that ended. It neither waits
  * nor repeats (rules/retry-policy.ts). channels.ts lists them.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Channel } from '../../../shared/contracts/notifier.ts';
 import type { Mailer } from '../../../shared/mail/mailer.ts';
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
@@ -31,7 +31,7 @@ export const urlDestination = (
   place: string,
   url: string,
 ): Destination => {
-  const digest = createHash('sha256').update(url).digest('base64url').slice(0, 22);
+  const digest = hash('sha256', url, 'base64url').slice(0, 22);
   const target = URL.parse(url)?.origin ?? 'not a URL';
   return { channel, place, target, endpoint_key: `${channel} ${tenantId} ${digest}` };
 };
@@ -42,7 +42,6 @@ export const secretsOfUrl = (url: string): string[] => [
   ...(URL.parse(url)?.searchParams.values() ?? []),
 ];
 
-/** A notice to one destination. */
 export interface OutgoingNotice extends Destination {
   /** Names the notice in every attempt: the receivers' key for duplicates. */
   readonly id: string;

@@ -4,7 +4,7 @@
  * has vectors.
  */
 import canonicalize from 'canonicalize';
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Intent } from '../../../shared/contracts/decide.ts';
 import type { Problem } from '../../../shared/errors.ts';
 import { pointerTo } from '../../../shared/schema/json-pointer.ts';
@@ -26,9 +26,7 @@ const version = 'strata-action-v1\n';
 
 /** SHA-256 over the version and RFC 8785 of the action, in hexadecimal digits. */
 export const digestOf = (action: ExactAction): string =>
-  createHash('sha256')
-    .update(version + canonicalize(action)!)
-    .digest('hex');
+  hash('sha256', version + canonicalize(action)!, 'hex');
 
 /** In bytes of JSON. */
 const largestPart = 32 * 1024;

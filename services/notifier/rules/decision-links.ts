@@ -22,7 +22,6 @@ export type OpenedLink =
   { readonly link: DecisionLink } | { readonly problem: 'invalid' | 'expired' };
 
 export interface DecisionLinks {
-  /** The token of a link. */
   readonly issue: (link: DecisionLink) => string;
   readonly open: (token: string, now: Date) => OpenedLink;
 }

@@ -9,7 +9,7 @@
  * | base-<time>/manifest.json    | what is in `files`, with checksums; written last: without it there is no backup          |
  * | wal/                         | the log, compressed, as the server archives it from the first base on                    |
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CannotStart } from '../../process/cannot-start.ts';
@@ -54,8 +54,7 @@ export interface Base {
 export const filesOf = (base: string): string => join(base, 'files');
 export const walOf = (directory: string): string => join(directory, 'wal');
 
-const digestOf = (manifest: unknown): string =>
-  createHash('sha256').update(JSON.stringify(manifest)).digest('hex');
+const digestOf = (manifest: unknown): string => hash('sha256', JSON.stringify(manifest), 'hex');
 
 export function writeManifest(base: string, manifest: Manifest): void {
   const sealed = { manifest, sha256: digestOf(manifest) };

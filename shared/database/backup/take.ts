@@ -2,7 +2,7 @@
  * `npm run backup`: copies the files of the embedded server while it works, and has it archive its
  * log from then on.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
@@ -226,7 +226,7 @@ async function oneRow<R extends pg.QueryResultRow>(client: pg.Client, sql: strin
 
 function written(directory: string, path: string, text: string): BackedUpFile {
   writeWhole(join(directory, path), text);
-  const sha256 = createHash('sha256').update(text).digest('hex');
+  const sha256 = hash('sha256', text, 'hex');
   return { path, size: Buffer.byteLength(text), sha256 };
 }
 

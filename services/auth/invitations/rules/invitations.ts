@@ -1,5 +1,5 @@
 /** Invitations: their tokens, how long they last, and what accepting one asks of the person. */
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { invalid } from '../../../../shared/errors.ts';
 
 /** How long a mailed link is good for. */
@@ -8,8 +8,7 @@ export const invitationDays = 7;
 /** 256 random bits; only their hash is stored. */
 export const newInvitationToken = (): string => randomBytes(32).toString('base64url');
 
-export const invitationHash = (token: string): string =>
-  createHash('sha256').update(token).digest('hex');
+export const invitationHash = (token: string): string => hash('sha256', token, 'hex');
 
 /** What the account of an invited person can be entered with, once its address is proved. */
 export interface WaysIn {

@@ -1,6 +1,6 @@
 /** How long somebody waits after failed attempts, and whose failures count together. */
 import { networkIn } from '../../../../shared/security/networks.ts';
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /** The first wait follows this many failures of an account. */
 const accountFailures = 10;
@@ -72,12 +72,10 @@ export const networkOf = (ip: string | undefined): string =>
  * that Redis holds no addresses of people.
  */
 export function throttleKey(purpose: string, identifier: string, ip: string | undefined): string {
-  const digest = createHash('sha256')
-    .update(`${networkOf(ip)} ${identifier}`)
-    .digest('base64url');
+  const digest = hash('sha256', `${networkOf(ip)} ${identifier}`, 'base64url');
   return `${purpose}:${digest}`;
 }
 
 /** What is counted of a network under one purpose, over all accounts. Hashed like `throttleKey`. */
 export const networkKey = (purpose: string, network: string): string =>
-  `${purpose}:${createHash('sha256').update(network).digest('base64url')}`;
+  `${purpose}:${hash('sha256', network, 'base64url')}`;

@@ -13,7 +13,7 @@
  * | active   | an account that is disabled or gone                            | refused          |
  * | use once | a `jti` that was used before, on any node                      | refused          |
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { Counter } from 'prom-client';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
@@ -68,9 +68,7 @@ async function requireActive(account: AccountAddress, { call }: Request): Promis
 
 /** Stands for the token: what its issuer calls it. */
 function useOf(issuer: string, jti: string): string {
-  const digest = createHash('sha256')
-    .update(JSON.stringify(['workload', issuer, jti]))
-    .digest('hex');
+  const digest = hash('sha256', JSON.stringify(['workload', issuer, jti]), 'hex');
   return digest.slice(0, 32).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
