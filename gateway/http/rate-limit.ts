@@ -5,11 +5,11 @@
  */
 import proxyAddr from '@fastify/proxy-addr';
 import type { FastifyInstance } from 'fastify';
-import ipaddr from 'ipaddr.js';
 import { LRUCache } from 'lru-cache';
 import type { IncomingMessage } from 'node:http';
 import { RateLimiterRedis } from 'rate-limiter-flexible';
 import { StrataError } from '../../shared/errors.ts';
+import { networkIn } from '../../shared/security/networks.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
 import { withoutPort, type Trust } from './client-address.ts';
 import type { RedisClient } from '../../shared/concurrency/redis.ts';
@@ -171,10 +171,5 @@ const longestName = 64;
  * What one client is sure to have to itself: an address of IPv4, or /64 of IPv6. A text that is no
  * address stands for itself.
  */
-function holderOf(address: string): string {
-  if (!ipaddr.isValid(address)) return address.slice(0, longestName);
-  const parsed = ipaddr.process(address);
-  if (parsed.kind() === 'ipv4') return parsed.toString();
-  const network = parsed.toByteArray().fill(0, 8);
-  return ipaddr.fromByteArray(network).toString();
-}
+const holderOf = (address: string): string =>
+  networkIn(address, { ipv4: 32, ipv6: 64 })?.split('/')[0] ?? address.slice(0, longestName);
