@@ -8,7 +8,7 @@ import { strict, Timestamp } from '../../../shared/contracts/fields.ts';
 import type { DecisionsImpact } from '../../../shared/contracts/impact.ts';
 import { decodeCursor, encodeCursor, positionCursors } from '../../../shared/documents/paging.ts';
 import { requireReading } from '../../../shared/documents/trial.ts';
-import { invalid, StrataError } from '../../../shared/errors.ts';
+import { invalid, StrataError, type ErrorData } from '../../../shared/errors.ts';
 import { synchronizedNow } from '../../../shared/process/synchronized-clock.ts';
 import { canonicalHash } from '../../../shared/schema/canonical-hash.ts';
 import { momentOf, timestampOf } from '../../../shared/schema/moment.ts';
@@ -149,7 +149,15 @@ async function proposedBy(
   call: Call,
 ): Promise<Pick<ReplayRun, 'documents' | 'pair'>> {
   if (asOf !== undefined) return { documents: [], pair: await pairAt(tenantId, asOf, call) };
-  return { documents: await call('tenant-config.proposed', { tenant_id: tenantId, body }) };
+  const asked = call('tenant-config.proposed', { tenant_id: tenantId, body });
+  return { documents: await asked.catch(refuseProposal) };
+}
+
+/** Its problems by where they are in the replay's body. */
+function refuseProposal(error: unknown): never {
+  const { errors } = error instanceof StrataError ? (error.data as ErrorData) : {};
+  if (!errors) throw error;
+  throw invalid(errors.map(({ path, message }) => ({ path: `/proposed${path}`, message })));
 }
 
 /** Throws `before_history` for a moment before the tenant. */

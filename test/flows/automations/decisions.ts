@@ -481,6 +481,17 @@ describe('decisions', () => {
       });
     });
 
+    test('says where in the request a proposal is wrong', async () => {
+      const risk = `/tenants/${tenant.id}/config/risk`;
+      const items = [
+        { action: 'put', path: risk, body: { global_settings: { max_cost_impact_auto: 'much' } } },
+      ];
+      const { status, body } = await replay(tenant, { proposed: { items } });
+      const path = '/proposed/items/0/body/global_settings/max_cost_impact_auto';
+      expect([status, body.errors]).toEqual([422, [expect.objectContaining({ path })]]);
+      expect(body.detail.message).toBe(`Some fields are not valid: ${path}.`);
+    });
+
     test('counts what it cannot decide again', async () => {
       await decide({ record: true });
       await database.query(
