@@ -94,7 +94,8 @@ function fieldsOf({ values }: Schema, without: readonly string[]): Schema {
 
 export function LimitEditor(properties: LimitEditorProperties): VNode {
   const { kind, stored, name: known, first, own, without = [], onClose } = properties;
-  const before = known === undefined ? undefined : memberOf(stored, known);
+  // What others change while the form is open is not in the draft, and stays as it is.
+  const [before] = useState(known === undefined ? undefined : memberOf(stored, known));
   const schema = useLoaded(kind.path, () => schemaOf(kind.path));
   const [name, setName] = useState(known ?? '');
   const [draft, setDraft] = useState<JsonObject>(before ?? first);

@@ -1663,6 +1663,35 @@ END:VCALENDAR
     await seen.close();
   });
 
+  test('an override that somebody makes while the freeze is edited stays', async () => {
+    const address = `/tenants/${eta.id}/config/freezes`;
+    const nights = { days: ['sat'], start: '18:00', end: '08:00', timezone: 'UTC' };
+    await eta.admin.put(address, { nights: { during: [nights] } });
+    const seen = await stage.tabOf(eta.emails.tenant_admin!);
+    const { page } = seen;
+    const freezes = new FreezesPage(page);
+    await freezes.open(eta.id);
+    await page.getByRole('button', { name: 'Edit nights' }).click();
+    const form = new FormDialog(page, 'The freeze nights');
+    const until = new Date(Date.now() + 3_600_000).toISOString();
+    const overrides = { 'incident-7': { until, reason: 'Payments are down' } };
+    await eta.admin.patch(address, { nights: { overrides } });
+    await page.getByText('incident-7').first().waitFor({ state: 'attached' });
+    await form.field('Days of window 1').fill('sun');
+    await form.send('Review…');
+    const review = page.getByRole('dialog', { name: 'Publish the freeze nights' });
+    await review.locator('.changes tbody tr').first().waitFor();
+    expect(await review.getByText('/nights/overrides').count()).toBe(0);
+    await review.getByRole('button', { name: 'Publish', exact: true }).click();
+    await page.getByRole('dialog').first().waitFor({ state: 'detached' });
+    expect((await eta.admin.get(address)).body.nights).toMatchObject({
+      during: [{ days: ['sun'] }],
+      overrides,
+    });
+    await eta.admin.delete(address);
+    await seen.close();
+  });
+
   test('a guardrail begins with what is guarded most', async () => {
     const seen = await stage.tabOf(eta.emails.tenant_admin!);
     const { page } = seen;
