@@ -227,10 +227,12 @@ function TopBar({ signedIn }: { readonly signedIn: Tokens }): VNode {
  */
 function openByKey(event: KeyboardEvent): void {
   const { key, altKey, ctrlKey, metaKey } = event;
+  const select = event.target as HTMLSelectElement;
   const isChoosing = key.length === 1 || /^(Arrow|Page|Home|End)/.test(key);
-  if (!isChoosing || altKey || ctrlKey || metaKey) return;
+  // A browser that lacks it opens the list by itself.
+  if (!isChoosing || altKey || ctrlKey || metaKey || !('showPicker' in select)) return;
   event.preventDefault();
-  (event.target as HTMLSelectElement).showPicker();
+  select.showPicker();
 }
 
 function TenantChoice({ signedIn }: { readonly signedIn: Tokens }): VNode {
