@@ -69,7 +69,9 @@ describe('by a clock that stands still unless it is turned', () => {
 
   beforeEach(() => {
     jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] });
-    Object.assign(gateway, { isAway: false, token: 'good', limit: 50, reads: [], refusals: [] });
+    const revision = { tenant: 1, platform: 0 };
+    Object.assign(gateway, { isAway: false, token: 'good', limit: 50, revision });
+    Object.assign(gateway, { reads: [], refusals: [] });
     globalThis.fetch = answer;
     heartbeats = setInterval(() => {
       for (const stream of gateway.streams) stream.enqueue(event('heartbeat'));
@@ -251,7 +253,8 @@ describe('by a clock that stands still unless it is turned', () => {
           expect([second, config.limit('max_cost_impact_auto')]).toEqual([second, 50]);
         }
         // A stream is tried again all the same, and less often than values are read.
-        gateway.limit = 60;
+        Object.assign(gateway, { limit: 60, revision: { tenant: 2, platform: 0 } });
+        for (const stream of gateway.streams) stream.enqueue(event('effective.changed'));
         heartbeats = setInterval(() => {
           for (const stream of gateway.streams) stream.enqueue(event('heartbeat'));
         }, 5000);
