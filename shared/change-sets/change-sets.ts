@@ -11,6 +11,7 @@ import type { ApplyWhen } from '../contracts/change-sets.ts';
 import { documentScope } from '../contracts/revision-scopes.ts';
 import type { Request } from '../contract-runtime/request.ts';
 import { invalid, StrataError } from '../errors.ts';
+import { synchronizedNow } from '../process/synchronized-clock.ts';
 import { diff } from '../schema/diff.ts';
 import { concealSecrets } from '../security/document-secrets.ts';
 import { pathOf } from '../documents/document-paths.ts';
@@ -38,6 +39,7 @@ import {
   requireState,
   withAuthor,
 } from './rules.ts';
+import { graceMs } from './schedule.ts';
 import type { ChangeSetRow, Content, StoredItem, StoredPerson } from './schema.ts';
 import {
   changeRow,
@@ -170,7 +172,7 @@ export class ChangeSets {
     const content: Content = {
       title,
       reason,
-      apply: checkedTimes(apply, body),
+      apply: checkedTimes(newTime(apply), body),
       ...tried,
       ...claimsOf(body),
       authors: [author],
@@ -195,7 +197,8 @@ export class ChangeSets {
       const { items, apply, ...texts } = body;
       const claims = { ...claimsOf(row.content), ...claimsOf(body) };
       const tried = items === undefined ? {} : await this.#try(tenantId, items, claims, request);
-      return { ...texts, ...tried, apply: checkedTimes(apply ?? row.content.apply, claims) };
+      const applied = apply === undefined ? row.content.apply : newTime(apply);
+      return { ...texts, ...tried, apply: checkedTimes(applied, claims) };
     });
   }
 
@@ -411,6 +414,13 @@ function decidingPerson(caller: Caller): StoredPerson {
   if (isMachine(caller) || (caller.type !== 'user' && caller.type !== 'operator'))
     throw new StrataError('insufficient_scope', 'API keys and services do not decide change sets.');
   return personOf(caller);
+}
+
+/** Reviewers would approve what is then suspended, since it is too late for it. */
+function newTime(apply: ApplyWhen): ApplyWhen {
+  if (typeof apply === 'object' && Date.parse(apply.at) + graceMs < synchronizedNow())
+    throw invalid([{ path: '/apply/at', message: 'has passed' }]);
+  return apply;
 }
 
 function checkedTimes(apply: ApplyWhen, { until }: Claims): ApplyWhen {

@@ -772,6 +772,19 @@ describe('a schedule', () => {
     expect((await people.ada.get(path)).status).toBe(200);
   });
 
+  test('that is too late already is not taken, new or edited', async () => {
+    const late = [422, [{ path: '/apply/at', message: 'has passed' }]];
+    const said = { title: 'Late', reason: 'Yesterday', items: [putProject()] };
+    const refused = await people.ada.post(sets(), { ...said, apply: soon(-1_000_000) });
+    expect([refused.status, refused.body.errors]).toEqual(late);
+    const set = good(await people.ada.post(sets(), { ...said, apply: soon(-60_000) })).body;
+    const body = { apply: soon(-86_400_000) };
+    const edit = await people.ada.send('PATCH', sets(`/${set.id}`), { body });
+    expect([edit.status, edit.body.errors]).toEqual(late);
+    const other = { body: { apply: 'manual' } };
+    good(await people.ada.send('PATCH', sets(`/${set.id}`), other));
+  });
+
   test('is not held up by what is refused again and again', async () => {
     const set = await scheduled(putProject(), soon(60_000));
     // Of damaged rows, which stay as they are.
