@@ -650,7 +650,7 @@ soakTest('those who wait for a change set learn by mail what became of it', asyn
   );
 });
 
-soakTest('webhooks and chat are told each step, once', async () => {
+test('webhooks and chat are told each step, once', async () => {
   const receiver = await startReceiver();
   const { origin } = new URL(receiver.url);
   const path = at('/config/notifications');
