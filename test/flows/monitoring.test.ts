@@ -401,6 +401,18 @@ describe('a fault raises the alert that is meant for it', () => {
     redis = await startRedis({ port });
   });
 
+  test('a reload does not reach a node', async () => {
+    const { pid } = nodeOf('notifier').running;
+    process.kill(pid, 'SIGSTOP');
+    try {
+      expect((await platform.post('/config/reload', {})).status).toBe(207);
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    await ring(['StrataPartialReload'], await watch(2));
+    await eventually(async () => expect((await platform.get('/readyz')).body.status).toBe('ready'));
+  });
+
   test('audit is away', async () => {
     await killed(nodeOf('audit').running);
     await eventually(async () =>
