@@ -443,6 +443,39 @@ describe('linking', () => {
     expect((await asking(other)).status).toBe(200);
   });
 
+  test('a session whose provider is given to another tenant or issuer ends, and none begins meanwhile', async () => {
+    const admitting = { jit_enabled: true, default_roles: ['viewer'] };
+    const id = await addProvider(admitting);
+    const person = somebody();
+    const other = await createTenant(strata.url, platform, `Other ${randomUUID()}`);
+    const domains = [{ domain: `${randomUUID()}.example`, verified: true }];
+    const moves = [
+      { tenant_id: null, domains },
+      { tenant_id: other.id, domains },
+      { ...admitting, issuer: rogue.issuer },
+    ];
+    for (const move of moves) {
+      await platform.put(`/auth/sso/providers/${id}`, provider(admitting));
+      const ended = await visit(person, id);
+      const asking = () => new Client(strata.url, ended.body.access_token).get('/auth/me');
+      expect((await asking()).status).toBe(200);
+      await platform.put(`/auth/sso/providers/${id}`, provider({ ...admitting, name: 'Renamed' }));
+      expect((await asking()).status).toBe(200);
+      const lock = await holdLock(
+        database,
+        'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))',
+        [`strata account ${ended.body.user.id}`],
+      );
+      const begun = visit(person, id);
+      await lock.untilWaiting(1);
+      const moved = await platform.put(`/auth/sso/providers/${id}`, provider(move));
+      await lock.release();
+      expect([moved.status, codeOf(await begun)]).toEqual([200, [401, 'auth_sso_state_invalid']]);
+      expect(codeOf(await asking())).toEqual([401, 'auth_session_revoked']);
+    }
+    await platform.delete(`/auth/sso/providers/${id}`);
+  });
+
   test('an issuer without a provider any more is no way into an account', async () => {
     const { email, id } = await member(true);
     const client = await signIn(strata.url, email, memberPassword);

@@ -96,8 +96,17 @@ export async function requireUnchangedProvider(
   if (!provider) throw new StrataError('auth_sso_provider_not_found');
   const isUnchanged =
     provider.issuer === pending.issuer && provider.client_id === pending.client_id;
-  if (isUnchanged) return provider;
-  throw new StrataError('auth_sso_state_invalid', 'The provider was changed since. Start again.');
+  if (!isUnchanged) throw changedSince();
+  return provider;
+}
+
+const changedSince = (): StrataError =>
+  new StrataError('auth_sso_state_invalid', 'The provider was changed since. Start again.');
+
+/** Throws where it is of another issuer, or good for another tenant, than when it was read. */
+export function requireSameProvider(current: SsoProviderRow, read: SsoProviderRow): void {
+  const isSame = current.issuer === read.issuer && current.tenant_id === read.tenant_id;
+  if (!isSame) throw changedSince();
 }
 
 /** What openid-client found wrong is for the log; a client learns the code only. */

@@ -30,6 +30,7 @@ import {
   beginAt,
   logReason,
   requireOwnClient,
+  requireSameProvider,
   requireUnchangedProvider,
   takePending,
   type PendingSignIn,
@@ -85,8 +86,10 @@ export function ssoLoginActions(parts: AuthParts) {
         },
         membership,
         async confirm(manager, user) {
-          if (!(await lockEnabledProvider(manager, provider.id)))
-            throw new StrataError('auth_sso_provider_not_found');
+          const current = await lockEnabledProvider(manager, provider.id);
+          if (!current) throw new StrataError('auth_sso_provider_not_found');
+          // Sessions through the provider as it was have been ended with that change.
+          requireSameProvider(current, provider);
           // The first proof has just ended the session that asked, with everything else that was
           // there.
           if (pending.linking && !isFirstProof) {

@@ -162,18 +162,20 @@ export function ssoProviderActions({ db, settings, guard }: AuthParts) {
           await requireFreeDomains(manager, row);
           await manager.save(SsoProviderEntity, row);
           request.checkAnswer(viewOf(row));
-          // Whoever disables it by mistake stays to enable it.
+          // They are good for the tenant that it was of, by the word of the issuer that it had.
+          const isMoved = row.tenant_id !== before.tenant_id;
+          const endsSessions = !row.enabled || isMoved || row.issuer !== before.issuer;
+          // Whoever changes it by mistake stays to change it back.
           const keptId = request.caller.session_id;
-          const { keys, ended } = row.enabled
-            ? { keys: [], ended: 0 }
-            : await endSessionsThrough(manager, id, keptId);
+          const { keys, ended } = endsSessions
+            ? await endSessionsThrough(manager, id, keptId)
+            : { keys: [], ended: 0 };
           const payload = {
             changes: changesBetween(before, row),
             secret_replaced: row.client_secret !== before.client_secret,
             sessions_ended: ended,
           };
           // A provider that moves is neither tenant's to tell, since its changes name the other.
-          const isMoved = row.tenant_id !== before.tenant_id;
           const owner = isMoved ? { ...row, tenant_id: null } : row;
           const event = eventAbout('auth.sso_provider_updated', owner, payload);
           return { result: row, keys, events: [event] };
