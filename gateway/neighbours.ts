@@ -67,8 +67,11 @@ const heartbeatMs = 2000;
 const maxInfos = 200;
 /** Answered with 429 beyond this, so that neighbours cannot take all of a gateway's memory. */
 const maxRunning = 500;
-/** Of these, so that one tenant's calls, which may wait for a minute, leave room for others. */
-const maxOfTenant = maxRunning / 2;
+/**
+ * Of these, so that one tenant's calls, which may wait for a minute, leave room for others; and so
+ * that credentials that anybody made up do, while looking them up is slow.
+ */
+const maxOfOne = maxRunning / 2;
 
 /** A subject ends with it, so it must not be a wildcard. */
 const isNodeName = (value: unknown): value is string =>
@@ -109,17 +112,19 @@ function performing({
     if (credential === undefined) return undefined;
     const headers = { authorization: `Bearer ${credential}` };
     const known = authenticator.known(headers, performance.now());
-    return known ?? authenticator.find(headers, requestId, timeLeft(boundedTimeout(timeoutMs)));
+    if (known) return known;
+    const left = timeLeft(boundedTimeout(timeoutMs));
+    return inShare('unverified', `Of credentials ${maxOfOne} are being verified already.`, () =>
+      authenticator.find(headers, requestId, left),
+    );
   }
 
-  const byTenant = new Map<string, number>();
+  const byHolder = new Map<string, number>();
 
-  async function inShare<T>({ tenant_id: tenantId }: Caller, work: () => Promise<T>): Promise<T> {
-    const tenant = String(tenantId);
-    if ((byTenant.get(tenant) ?? 0) >= maxOfTenant)
-      throw new StrataError('rate_limited', `Of your tenant's calls ${maxOfTenant} run already.`);
-    countIn(byTenant, tenant, 1);
-    return work().finally(() => countIn(byTenant, tenant, -1));
+  async function inShare<T>(holder: string, refusal: string, work: () => Promise<T>): Promise<T> {
+    if ((byHolder.get(holder) ?? 0) >= maxOfOne) throw new StrataError('rate_limited', refusal);
+    countIn(byHolder, holder, 1);
+    return work().finally(() => countIn(byHolder, holder, -1));
   }
 
   const boundedTimeout = (asked: number | undefined): number =>
@@ -137,7 +142,10 @@ function performing({
       return enter(request);
     };
     const caller = await enter(request);
-    return inShare(caller, () => heldAnswers.answer(ask, { params, caller, recheck }));
+    const refusal = `Of your tenant's calls ${maxOfOne} run already.`;
+    return inShare(String(caller.tenant_id), refusal, () =>
+      heldAnswers.answer(ask, { params, caller, recheck }),
+    );
   }
 
   /** Throws where whoever the credential belongs to may not call it. */

@@ -70,6 +70,10 @@ const caller: Caller = {
 /** Until which calls that wait are held, and how many are. */
 let decided = Promise.withResolvers<never>();
 let held = 0;
+/** The same of a credential that takes as long to look up, and how many ask for it. */
+const lookedUpSlowly = 'strata_made_up_credential';
+const lookedUp = Promise.withResolvers<undefined>();
+let lookingUp = 0;
 const reviewer: Caller = {
   ...caller,
   tenant_id: '00000000-0000-4000-8000-000000000000',
@@ -109,9 +113,13 @@ beforeAll(async () => {
   door = openToNeighbours({
     broker: gateway.broker,
     authenticator: {
-      known: () => undefined,
+      known: ({ authorization }) =>
+        authorization === `Bearer ${credential}` ? { caller, stale: false } : undefined,
       async find({ authorization }) {
-        if (authorization === `Bearer ${credential}`) return { caller, stale: false };
+        if (authorization === `Bearer ${lookedUpSlowly}`) {
+          lookingUp += 1;
+          return lookedUp.promise;
+        }
         if (authorization === `Bearer ${ofTenant}`) return { caller: reviewer, stale: false };
         throw new StrataError('auth_api_key_invalid');
       },
@@ -229,6 +237,23 @@ test('calls of one tenant that wait leave room for others', async () => {
   decided.reject(new StrataError('not_found'));
   await eventually(async () => expect(answered).toBe(600));
   subscription.unsubscribe();
+});
+
+test('credentials that are slow to look up leave room for those that are known', async () => {
+  const request = {
+    ver: '5',
+    sender: 'm',
+    id: '1',
+    action: 'cluster.node.health',
+    meta: { credential: lookedUpSlowly },
+  };
+  for (let each = 0; each < 600; each += 1)
+    stranger.publish('MOL-strata.REQ.strata', JSON.stringify(request));
+  await stranger.flush();
+  await eventually(async () => expect(lookingUp).toBeGreaterThanOrEqual(250));
+  expect(await health()).toMatchObject({ bus: true });
+  expect(lookingUp).toBe(250);
+  lookedUp.resolve(undefined);
 });
 
 test('a call that waits keeps nothing of the text that it came as', async () => {
