@@ -2,7 +2,7 @@
 import type { ComponentChildren, ComponentProps, VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { parameter, query, setQuery, wantedText } from './address.ts';
-import { type Choice, TypedField } from './parts.tsx';
+import { type Choice, lastTime, TypedField } from './parts.tsx';
 
 interface InputProperties {
   readonly name: string;
@@ -44,6 +44,7 @@ export const Field = ({
     {rows === undefined ? (
       <input
         autocomplete="off"
+        {...lastTime(attributes.type)}
         {...(attributes as ComponentProps<'input'>)}
         onInput={({ currentTarget }) => onValue(currentTarget.value)}
       />

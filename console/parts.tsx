@@ -307,6 +307,15 @@ export const choicesOf = (names: readonly string[] = []): Choice[] =>
   names.map((name) => ({ name }));
 
 /**
+ * What a field for times takes at most. Without it browsers let people type years of six digits, and a
+ * text that names no time would be taken for none.
+ */
+export const lastTime = (type: unknown): { readonly max?: string } => {
+  if (type === 'datetime-local') return { max: '9999-12-31T23:59' };
+  return type === 'date' ? { max: '9999-12-31' } : {};
+};
+
+/**
  * A field that says what was typed once that is finished, by Enter or by leaving it. Until then the
  * text is its own: what comes for the screen meanwhile draws it again, and would put back what was
  * there before.
@@ -337,6 +346,7 @@ export function TypedField({
         spellcheck={false}
         name={name}
         list={choices && `${name}-names`}
+        {...lastTime(attributes.type)}
         {...attributes}
         value={unfinished ?? value}
         onInput={(event: Event) => setUnfinished(textIn(event))}

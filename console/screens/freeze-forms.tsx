@@ -9,6 +9,7 @@ import { localIso } from '../format.ts';
 import { RowButton } from '../lists.tsx';
 import type { JsonObject } from '../../shared/schema/json-pointer.ts';
 import { Button } from '../inline.tsx';
+import { lastTime } from '../parts.tsx';
 import { namesIn } from './narrowing.tsx';
 import { kindOfWindow, ownZone, type WindowKind } from './freeze-windows.ts';
 import {
@@ -94,6 +95,7 @@ function WindowFields({
       <input
         type={type}
         required
+        {...lastTime(type)}
         value={window[field]}
         onInput={({ currentTarget }) => put({ [field]: currentTarget.value })}
       />

@@ -1151,6 +1151,22 @@ soakTest('several services get an owner by one change set, and are found by a la
   await seen.close();
 });
 
+test('an end is typed digit by digit, and its year has four of them', async () => {
+  const seen = await stage.tabOf(acme.emails.tenant_admin!);
+  const { page } = seen;
+  await page.goto(`/console/tenants/${acme.id}/effective?open=max_cost_impact_auto`);
+  const ladder = page.getByRole('group', { name: 'Layers of max_cost_impact_auto' });
+  await ladder.getByRole('button', { name: 'Edit…' }).first().click();
+  const end = page.getByRole('dialog').getByLabel('Until');
+  await end.focus();
+  // A day and month that are the same in the order of any place, and what some clocks end with.
+  await page.keyboard.type('111120900600AM');
+  // In a year of six digits it would be no time, and the value would be published for good.
+  expect(await end.inputValue()).toBe('2090-11-11T06:00');
+  expect(seen.faults).toEqual([]);
+  await seen.close();
+});
+
 soakTest('a value holds until a time, as its ladder and history say', async () => {
   const theta = await createTenant(stage.strata.url, platform, 'Theta');
   const { admin, id, emails } = theta;
