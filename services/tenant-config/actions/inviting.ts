@@ -6,9 +6,16 @@ import type { Caller } from '../../../shared/access.ts';
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import { actorOf } from '../../../shared/commits/commit.ts';
 import { holderOf, shareOf, takeShares, tenantHolder } from '../../../shared/commits/shares.ts';
+import { requireQuota } from '../../../shared/commits/usage.ts';
+import { memberKey } from '../../../shared/contracts/members.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
-import { MemberEntity, type TenantRow } from '../schema.ts';
+import { together, type Rights } from '../rules/directory-groups.ts';
+import { givenNow } from '../rules/given.ts';
+import { memberEvent } from '../rules/member-events.ts';
+import { MemberEntity, type MemberRow, type TenantRow } from '../schema.ts';
+import { directoryRightsOf } from '../stores/directory-groups.ts';
+import { giftOf } from '../stores/givers.ts';
 
 /**
  * Each is a mail to an address that its owner has not asked for. Throws `rate_limited` where the
@@ -38,6 +45,37 @@ export async function requireRoomToInvite(
     'conflict',
     `${most} members of the tenant have not accepted their invitation (INVITED_MEMBERS_PER_TENANT). Remove some first.`,
   );
+}
+
+/** Somebody who becomes a member inside the caller's change. */
+export interface Joining {
+  readonly manager: EntityManager;
+  readonly request: Request;
+  readonly at: Date;
+  readonly settings: Settings;
+  readonly tenant_id: string;
+  readonly user_id: string;
+}
+
+/**
+ * Makes somebody a member who is none, with what groups of the directory give beside `byHand`: active
+ * where they are admitted, else invited. Resolves to what the change answers, with the row.
+ */
+export async function insertMember(
+  { manager, request, at, settings, tenant_id, user_id }: Joining,
+  byHand: Rights,
+  admitted: boolean,
+) {
+  if (!admitted) await requireRoomToInvite(manager, tenant_id, settings);
+  await requireQuota(manager, tenant_id, 'members', settings);
+  const rights = together(byHand, await directoryRightsOf(manager, tenant_id, user_id));
+  const given = givenNow(rights, await giftOf(manager, tenant_id, request.caller, at));
+  const status = admitted ? 'active' : 'invited';
+  const row: MemberRow = { tenant_id, user_id, ...rights, status, added_at: at, given };
+  await manager.insert(MemberEntity, row);
+  const { roles, groups } = rights;
+  const event = memberEvent(admitted ? 'added' : 'invited', tenant_id, user_id, { roles, groups });
+  return { result: row, keys: [memberKey({ tenant_id, user_id })], events: [event] };
 }
 
 /** Sends the invited member a link; the one of an earlier mail ends. */

@@ -44,7 +44,13 @@ import {
   requireAdministrator,
 } from '../stores/members.ts';
 import { findTenant, requireTenant } from '../stores/tenants.ts';
-import { invite, requireRoomToInvite, takeInvitation, tryToInvite } from './inviting.ts';
+import {
+  insertMember,
+  invite,
+  requireRoomToInvite,
+  takeInvitation,
+  tryToInvite,
+} from './inviting.ts';
 
 type Member = ResultOf<'tenant-config.members.add'>;
 
@@ -181,28 +187,13 @@ const listActions = (db: DataSource, settings: () => Settings) =>
         body: { email, tenant_id, tenant_name: tenant.name },
       });
       const address = { tenant_id, user_id: account.id };
-      const status = account.admitted ? 'active' : 'invited';
       const row = await changeRights(db, request, tenant_id, async (manager, at) => {
         const known = await manager.findOneBy(MemberEntity, address);
         if (known) throw new StrataError('conflict', alreadyThere[known.status]);
-        if (status === 'invited') await requireRoomToInvite(manager, tenant_id, settings());
-        await requireQuota(manager, tenant_id, 'members', settings());
-        const gift = await giftOf(manager, tenant_id, request.caller, at);
-        const byDirectory = await directoryRightsOf(manager, tenant_id, account.id);
-        const memberRights = together({ roles, groups }, byDirectory);
-        const given = givenNow(memberRights, gift);
-        const row: MemberRow = { ...address, ...memberRights, status, added_at: at, given };
-        await manager.insert(MemberEntity, row);
-        const action = account.admitted ? 'added' : 'invited';
-        return {
-          result: row,
-          keys: [memberKey(address)],
-          events: [
-            memberEvent(action, tenant_id, account.id, { roles: row.roles, groups: row.groups }),
-          ],
-        };
+        const joining = { manager, request, at, settings: settings(), ...address };
+        return insertMember(joining, { roles, groups }, account.admitted);
       });
-      if (status === 'invited') await tryToInvite(tenant, account.id, request);
+      if (!account.admitted) await tryToInvite(tenant, account.id, request);
       const [member] = await withAccounts(db, [row], request);
       return member!;
     },
@@ -341,21 +332,9 @@ const membershipActions = (db: DataSource, settings: () => Settings) =>
           (await hasBeenMember(manager, tenant_id, user_id)) ||
           (await manager.existsBy(ScimUserEntity, address));
         if (isKnown || isRemoved) return { result: undefined, keys: [], events: [] };
-        await requireQuota(manager, tenant_id, 'members', settings());
-        await manager.insert(MemberEntity, {
-          ...address,
-          roles,
-          groups: [],
-          status: 'active',
-          added_at: at,
-          given: givenNow(
-            { roles, groups: [] },
-            await giftOf(manager, tenant_id, request.caller, at),
-          ),
-          by_hand: null,
-        });
-        const event = memberEvent('added', tenant_id, user_id, { roles, groups: [] });
-        return { result: undefined, keys: [memberKey(address)], events: [event] };
+        const joining = { manager, request, at, settings: settings(), ...address };
+        const joined = await insertMember(joining, { roles, groups: [] }, true);
+        return { ...joined, result: undefined };
       });
       return null;
     },

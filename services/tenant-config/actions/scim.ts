@@ -13,25 +13,27 @@ import { isDeepStrictEqual } from 'node:util';
 import { IsNull, Not, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import type { EventDraft } from '../../../shared/commits/commit.ts';
-import { requireQuota } from '../../../shared/commits/usage.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { memberKey } from '../../../shared/contracts/members.ts';
 import { mostListed } from '../../../shared/contracts/scim.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
-import { together, type Rights } from '../rules/directory-groups.ts';
-import { givenNow } from '../rules/given.ts';
 import { memberEvent } from '../rules/member-events.ts';
 import { filterOf, patched, requireSameName, stateOf, type ScimState } from '../rules/scim.ts';
 import { described, listed, scimUser, stateOfRow } from '../rules/scim-views.ts';
 import { MemberEntity, ScimUserEntity } from '../schema.ts';
-import { directoryRightsOf, leaveDirectoryGroups } from '../stores/directory-groups.ts';
-import { giftOf } from '../stores/givers.ts';
+import { leaveDirectoryGroups } from '../stores/directory-groups.ts';
 import { changeRights, isAdministrator, requireAdministrator } from '../stores/members.ts';
 import { findScimUser, listScimUsers, noSuchScimUser, userFilters } from '../stores/scim.ts';
 import { findTenant } from '../stores/tenants.ts';
-import { requireRoomToInvite, takeInvitation, tryToInvite } from './inviting.ts';
+import {
+  insertMember,
+  requireRoomToInvite,
+  takeInvitation,
+  tryToInvite,
+  type Joining,
+} from './inviting.ts';
 
 type Address = { readonly tenant_id: string; readonly user_id: string };
 type Admission = ResultOf<'auth.users.ensure'>;
@@ -159,12 +161,6 @@ async function admit(
   });
 }
 
-interface Entry extends Address {
-  readonly manager: EntityManager;
-  readonly request: Request;
-  readonly at: Date;
-  readonly settings: Settings;
-}
 interface Followed {
   /** Whether somebody is to be sent an invitation. */
   readonly result: boolean;
@@ -175,7 +171,7 @@ const asItWas: Followed = { result: false, keys: [], events: [] };
 
 /** Makes the membership what the directory says, inside the caller's change. */
 async function follow(
-  entry: Entry,
+  entry: Joining,
   active: boolean,
   account: Admission | undefined,
 ): Promise<Followed> {
@@ -183,27 +179,8 @@ async function follow(
   if (!active) return leave(manager, { tenant_id, user_id });
   if (await manager.existsBy(MemberEntity, { tenant_id, user_id })) return asItWas;
   if (account?.id !== user_id) throw new StrataError('conflict', 'The user changed. Try again.');
-  return join(entry, account.admitted);
-}
-
-async function join(
-  { manager, request, at, settings, tenant_id, user_id }: Entry,
-  admitted: boolean,
-): Promise<Followed> {
-  const address = { tenant_id, user_id };
-  if (!admitted) await requireRoomToInvite(manager, tenant_id, settings);
-  await requireQuota(manager, tenant_id, 'members', settings);
-  const byHand: Rights = { roles: ['viewer'], groups: [] };
-  const memberRights = together(byHand, await directoryRightsOf(manager, tenant_id, user_id));
-  const { roles, groups } = memberRights;
-  const given = givenNow(memberRights, await giftOf(manager, tenant_id, request.caller, at));
-  const status = admitted ? 'active' : 'invited';
-  await manager.insert(MemberEntity, { ...address, ...memberRights, status, added_at: at, given });
-  const event = memberEvent(admitted ? 'added' : 'invited', tenant_id, user_id, {
-    roles,
-    groups,
-  });
-  return { result: !admitted, keys: [memberKey(address)], events: [event] };
+  const joined = await insertMember(entry, { roles: ['viewer'], groups: [] }, account.admitted);
+  return { ...joined, result: !account.admitted };
 }
 
 /** Whether the directory has deleted the person, and nobody has made them a member since. */
