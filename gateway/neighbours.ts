@@ -33,7 +33,7 @@ import { codeOf, errorResponse, invalid, StrataError } from '../shared/errors.ts
 import { isObject } from '../shared/schema/json-pointer.ts';
 import { InexactJson } from '../shared/schema/exact-json.ts';
 import { parseExactJsonInChunks } from '../shared/schema/exact-json-in-chunks.ts';
-import type { Authenticator, Identity } from './http/authenticate.ts';
+import { refusalBy, type Authenticator, type Identity } from './http/authenticate.ts';
 import type { HeldAnswers } from './http/held-answer.ts';
 
 export interface NeighboursOptions {
@@ -160,12 +160,16 @@ function performing({
         'There is no such action for services without SECRET_KEY.',
       );
     const { caller, stale } = identity;
-    checkAccess(contract, caller, params);
     if (stale && !isRead(contract))
       throw new StrataError(
         'service_unavailable',
         'Your credential cannot be checked now, so nothing is written. Try again.',
       );
+    try {
+      checkAccess(contract, caller, params);
+    } catch (error) {
+      throw refusalBy(stale, error);
+    }
     return caller;
   }
 

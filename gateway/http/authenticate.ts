@@ -21,7 +21,7 @@ import {
 } from '../../shared/contracts/index.ts';
 import { needsStrongerSignIn, type SignInPolicy } from '../../shared/contracts/sign-in-policy.ts';
 import { visitRoles } from '../../shared/contracts/visits.ts';
-import { codeOf, StrataError } from '../../shared/errors.ts';
+import { codeOf, isOutage, StrataError } from '../../shared/errors.ts';
 import { upTo } from '../../shared/concurrency/growing-cache.ts';
 import { synchronizedNow } from '../../shared/process/synchronized-clock.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
@@ -200,7 +200,7 @@ async function verifyApiKey(
   const params = { key_id: parsed.id };
   const { value: key, entry } = await resolve('auth.api-key.resolve', params, call);
   if (!key?.usable || !apiKeys.fits(parsed.secret, key.hash))
-    throw new StrataError('auth_api_key_invalid');
+    throw refusalBy(isStale(key), new StrataError('auth_api_key_invalid'));
   const expiresAt = Date.parse(key.expires_at);
   if (expiresAt <= synchronizedNow()) throw new StrataError('auth_api_key_invalid');
   noteUse(parsed.id, call);
@@ -233,11 +233,15 @@ async function verifyWorkloadToken(
   const trust = await resolve('auth.trust.resolve', { account_id: accountId }, call);
   const issuers = await resolve('auth.workload-issuers.resolve', {}, call);
   const rule = trust.value?.find(({ id }) => id === ruleId);
+  const stale = isStale(trust.value) || isStale(issuers.value);
   if (!rule || !issuers.value?.includes(issuer))
-    throw new StrataError('auth_token_invalid', 'The trust in this workload was revoked.');
+    throw refusalBy(
+      stale,
+      new StrataError('auth_token_invalid', 'The trust in this workload was revoked.'),
+    );
   return {
     holder: { type: 'service_account', id: accountId, tenant_id: tenantId, platform_roles: [] },
-    stale: isStale(trust.value) || isStale(issuers.value),
+    stale,
     entries: [trust.entry, issuers.entry],
     expiresAt: exp * 1000,
     ended: 'auth_token_invalid',
@@ -263,14 +267,22 @@ async function standingOf(
   if (tenantId === null) return undefined;
   if (type === 'user') {
     const member = { tenant_id: tenantId, user_id: id };
-    const { value, entry } = await resolve('tenant-config.members.resolve', member, call);
+    const { value, entry } = await resolve('tenant-config.members.resolve', member, call).catch(
+      async (error: unknown) => {
+        // In an outage no one knows that they are no member, which is no reason to end a visit.
+        const visit = isOutage(error) && (await visitOf(resolve, verified, member, call)).value;
+        if (!visit) throw error;
+        return { value: visit, entry: undefined };
+      },
+    );
     if (value !== null) return { value, entries: [entry] };
     const visiting = await visitOf(resolve, verified, member, call);
     return { value: visiting.value, entries: [entry, ...visiting.entries] };
   }
   const params = { tenant_id: tenantId, account_id: id };
   const account = await resolve('tenant-config.service-accounts.resolve', params, call);
-  if (account.value?.status !== 'active') throw new StrataError(verified.ended);
+  if (account.value?.status !== 'active')
+    throw refusalBy(isStale(account.value), new StrataError(verified.ended));
   return { value: account.value, entries: [account.entry] };
 }
 
@@ -404,6 +416,14 @@ export function createAuthenticator(
     },
   };
 }
+
+/** By what may be old no one is refused for good: they may have the right by now. */
+export const refusalBy = (stale: boolean, refusal: unknown): unknown =>
+  stale
+    ? new StrataError('service_unavailable', 'Your rights cannot be checked now. Try again.', {
+        cause: refusal,
+      })
+    : refusal;
 
 /** The cache marks fallbacks for an owner that is away. */
 const isStale = (value: object | null): boolean => value !== null && 'stale' in value;

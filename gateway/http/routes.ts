@@ -39,7 +39,13 @@ import {
 } from '../../shared/errors.ts';
 import { synchronizedNow } from '../../shared/process/synchronized-clock.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
-import { apiKeyIdOf, credentialOf, type Authenticator, type Identity } from './authenticate.ts';
+import {
+  apiKeyIdOf,
+  credentialOf,
+  refusalBy,
+  type Authenticator,
+  type Identity,
+} from './authenticate.ts';
 import { clientOf } from './client-address.ts';
 import { wordingOf, type Wording } from './foreign-errors.ts';
 import { waits, type HeldAnswers } from './held-answer.ts';
@@ -131,9 +137,13 @@ function admissionTo(
     request.identity = identity;
     const params = request.urlParams!;
     if (meansOwnTenant) params.tenant_id ??= identity?.caller.tenant_id ?? undefined;
-    checkAccess(contract, identity?.caller, params);
-    if (identity?.stale && !isRead(contract))
-      throw uncheckableCaller(contract, nothingWritten(), request);
+    const stale = identity?.stale ?? false;
+    if (stale && !isRead(contract)) throw uncheckableCaller(contract, nothingWritten(), request);
+    try {
+      checkAccess(contract, identity?.caller, params);
+    } catch (error) {
+      throw uncheckableCaller(contract, refusalBy(stale, error), request);
+    }
   }
 
   /** Where a parameter makes the call public, a credential that is invalid counts as none. */

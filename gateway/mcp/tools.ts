@@ -9,7 +9,8 @@ import type { Caller } from '../../shared/access.ts';
 import { callAs, type CallOptions } from '../../shared/contract-runtime/request.ts';
 import { isRead, type Contract } from '../../shared/contracts/contract.ts';
 import { contractTable, type ActionName, type ParamsOf } from '../../shared/contracts/index.ts';
-import { invalid, StrataError } from '../../shared/errors.ts';
+import { codeOf, invalid, statusOf, StrataError } from '../../shared/errors.ts';
+import { refusalBy } from '../http/authenticate.ts';
 
 interface Tool {
   readonly title: string;
@@ -145,7 +146,11 @@ export async function callTool(
     );
   const params = { ...paramsOf(contract, given, call.caller), ...fixed };
   const { isStale, ...options } = call;
-  const result = await callAs(broker, action, params as ParamsOf<typeof action>, options);
+  const result = await callAs(broker, action, params as ParamsOf<typeof action>, options).catch(
+    (error: unknown) => {
+      throw statusOf(codeOf(error)) === 403 ? refusalBy(isStale, error) : error;
+    },
+  );
   // What a credential of before an outage reads is marked, as it is over REST.
   return { ...shown(contract, result as Arguments), ...(isStale && { stale: true }) };
 }

@@ -60,7 +60,8 @@ export function cachedAnswer(
 /**
  * What the caller gets of a value that a cached read loaded. Throws `not_found` for null, which
  * stands for what does not exist, and for what the contract hides from this caller. `stale` marks
- * the last known good value that is the fallback during an outage.
+ * the last known good value that is the fallback during an outage; that there was none is no
+ * fallback, since an error says nothing of its age: then it throws `service_unavailable`.
  */
 export function deliver(
   contract: Contract,
@@ -68,7 +69,8 @@ export function deliver(
   caller: Caller | undefined,
   stale = false,
 ): unknown {
-  if (value === null || isHidden(contract, value, caller)) throw new StrataError('not_found');
+  if (value === null || isHidden(contract, value, caller))
+    throw new StrataError(stale ? 'service_unavailable' : 'not_found');
   return stale ? markedStale(value) : value;
 }
 

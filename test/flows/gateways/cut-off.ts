@@ -5,7 +5,14 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '../../support/cluster.ts';
-import { addMember, Client, createTenant } from '../../support/strata.ts';
+import {
+  addMember,
+  adminPassword,
+  Client,
+  createTenant,
+  joinTenant,
+  signIn,
+} from '../../support/strata.ts';
 import { startWorkloadIssuer } from '../../support/workload-issuer.ts';
 import { cluster, cuttable } from './cluster.ts';
 
@@ -45,7 +52,16 @@ async function outliveTrust(): Promise<void> {
     email: 'ended@cut-off.example',
     roles: ['operator'],
   });
-  const tokens = [made.body.api_key, ofAccount.body.api_key, workload, removed.token, ended.token];
+  const given = await givenLater(url, admin, id);
+  const visitor = await visitorOf(id);
+  const tokens = [
+    made.body.api_key,
+    ofAccount.body.api_key,
+    workload,
+    removed.token,
+    ended.token,
+    visitor,
+  ];
   const clients = tokens.map((token) => new Client(url, token));
   const said = () =>
     Promise.all(
@@ -62,6 +78,7 @@ async function outliveTrust(): Promise<void> {
   await eventually(async () => {
     const before = await misses();
     expect(await said()).toEqual(each('200'));
+    expect(await given.said()).toEqual(['insufficient_role', 200, 'tenant_mismatch', 'not_found']);
     expect(await misses()).toEqual(before);
   });
 
@@ -76,6 +93,9 @@ async function outliveTrust(): Promise<void> {
   expect(revoked.map(({ status }) => status)).toEqual([204, 200, 204, 204]);
   // Nobody reaches it, so it cannot know.
   await eventually(async () => expect(await said()).toEqual(each('200 stale')));
+  await given.give();
+  // Nor is anybody refused by what it knew.
+  expect(await given.said()).toEqual(Array(4).fill('service_unavailable'));
   const untilEnd = ttlSeconds * 1000 - (performance.now() - began);
   await delay(untilEnd - 6000);
   expect(await said()).toEqual(each('200 stale'));
@@ -90,9 +110,63 @@ async function outliveTrust(): Promise<void> {
       'auth_token_invalid',
       'tenant_mismatch',
       'auth_session_revoked',
+      '200',
     ]),
   );
+  expect(await given.said()).toEqual(Array(4).fill(200));
   await gateway.stop();
+}
+
+/** What the gateway knows that people, keys and documents are not, and what they become elsewhere. */
+async function givenLater(url: string, admin: Client, id: string) {
+  const { user_id: promotedId, client: promoted } = await addMember(admin, id, {
+    email: 'promoted@cut-off.example',
+    roles: ['viewer'],
+  });
+  const { user_id: returnedId, client: returned } = await addMember(admin, id, {
+    email: 'returned@cut-off.example',
+    roles: ['operator'],
+  });
+  const people = `/tenants/${id}/users`;
+  expect((await admin.delete(`${people}/${returnedId}`)).status).toBe(204);
+  const { body: key } = await admin.post('/auth/api-key', {
+    name: 'rotated',
+    scopes: ['config:read'],
+  });
+  const [risk, agent] = [`/tenants/${id}/config/risk`, `/tenants/${id}/config/agents/later`];
+  let { api_key: secret } = key;
+  return {
+    said: () =>
+      Promise.all(
+        [
+          new Client(url, promoted.token).get(risk),
+          new Client(url, secret).get(risk),
+          new Client(url, returned.token).get(risk),
+          new Client(url, admin.token).get(agent),
+        ].map(async (asked) => {
+          const { status, body } = await asked;
+          return status === 200 ? 200 : body.detail.code;
+        }),
+      ),
+    async give() {
+      expect((await admin.patch(`${people}/${promotedId}`, { roles: ['operator'] })).status).toBe(
+        200,
+      );
+      const rotated = await admin.post(`/auth/api-keys/${key.id}/rotate`);
+      secret = rotated.body.api_key;
+      const member = { email: 'returned@cut-off.example', roles: ['operator'] };
+      await joinTenant(admin, id, returned, member);
+      expect((await admin.put(agent, { default_region: 'europe-west1' })).status).toBe(201);
+    },
+  };
+}
+
+async function visitorOf(tenantId: string): Promise<string> {
+  const session = await signIn(cluster.platform.url, 'admin@example.com', adminPassword);
+  const visit = { reason: 'Ticket 4711: what does it read?' };
+  expect((await session.post(`/tenants/${tenantId}/visits`, visit)).status).toBe(201);
+  const moved = await session.post('/auth/switch-tenant', { tenant_id: tenantId });
+  return moved.body.access_token;
 }
 
 /** A token of the service account for a workload that it trusts. */
