@@ -21,10 +21,11 @@ export const natsTransporter = (settings: Settings): BrokerOptions['transporter'
 function natsOptions(settings: Settings): ConnectionOptions {
   const { nats_token: token } = settings;
   const { user, password } = natsLogin(settings);
+  const servers = settings.nats_url!.split(',');
   return {
     // Not as `url`: Moleculer takes user and password from it, and overwrites these with nothing
     // where it has none.
-    servers: settings.nats_url!.split(','),
+    servers,
     ...(user ? { user, pass: password } : {}),
     ...(token ? { token } : {}),
     ...natsKey(settings),
@@ -37,7 +38,8 @@ function natsOptions(settings: Settings): ConnectionOptions {
     maxReconnectAttempts: -1,
     ignoreAuthErrorAbort: true,
     waitOnFirstConnect: true,
-    pingInterval: 5000,
+    // A server that is silent for three of these is left. Without another there is nowhere to go.
+    pingInterval: servers.length > 1 ? 1000 : 5000,
     maxPingOut: 2,
   };
 }

@@ -42,30 +42,31 @@ let writer: Node;
 let reader: Node;
 const said: string[] = [];
 
+const settingsOf = (nodeId: string, ...ports: readonly number[]) =>
+  liveSettings(
+    loadSettings(
+      {
+        // A fence so long that polls are seldom due by themselves.
+        NODE_ID: nodeId,
+        NATS_URL: ports.map((port) => `nats://127.0.0.1:${port}`).join(','),
+        COHERENCE_FENCE_MS: '30000',
+        SECRET_KEY: secretKey,
+        LOG_LEVEL: 'silent',
+      },
+      { roles: [] },
+    ),
+    {},
+    [],
+  );
+
 beforeAll(async () => {
   [nats, database] = await Promise.all([startNats(), createDatabase()]);
   proxy = await startProxy(nats.port);
   const options = { url: database.url, poolSize: 4, timeoutMs: 10_000, ssl: false };
   await migrate(options, [commitSchema]);
   db = await openDatabase(options, commitSchema);
-  const settings = (nodeId: string, port: number) =>
-    liveSettings(
-      loadSettings(
-        {
-          // A fence so long that polls are seldom due by themselves.
-          NODE_ID: nodeId,
-          NATS_URL: `nats://127.0.0.1:${port}`,
-          COHERENCE_FENCE_MS: '30000',
-          SECRET_KEY: secretKey,
-          LOG_LEVEL: 'silent',
-        },
-        { roles: [] },
-      ),
-      {},
-      [],
-    );
-  writer = createNode({ settings: settings('writer', nats.port), commits: db });
-  reader = createNode({ settings: settings('reader', proxy.port) });
+  writer = createNode({ settings: settingsOf('writer', nats.port), commits: db });
+  reader = createNode({ settings: settingsOf('reader', proxy.port) });
   reader.broker.createService({
     name: 'listener',
     events: Object.fromEntries(
@@ -149,6 +150,29 @@ test('while it is away health says so and calls fail at once; the feed is read a
   await Promise.all(publishing);
   // None of this is an event of Moleculer's broker, which is why the connection itself is watched.
   expect(said).toEqual([]);
+});
+
+test('of several servers a silent one is left for another', async () => {
+  const ways = await Promise.all([startProxy(nats.port), startProxy(nats.port)]);
+  const { broker } = createNode({
+    settings: settingsOf('chooser', ...ways.map(({ port }) => port)),
+  });
+  try {
+    await broker.start();
+    const taken = () =>
+      ways.find(({ port }) => natsConnectionOf(broker)!.getServer().endsWith(`:${port}`))!;
+    const silent = taken();
+    silent.hold('back');
+    // Of a single server the client waits up to 15 s for an answer.
+    await eventually(async () => {
+      expect(taken()).not.toBe(silent);
+      await natsConnectionOf(broker)!.flush();
+    }, 9000);
+  } finally {
+    for (const way of ways) way.mend();
+    await broker.stop();
+    await Promise.all(ways.map((way) => way.stop()));
+  }
 });
 
 /** What a node knows of the other one. */
