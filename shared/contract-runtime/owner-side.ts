@@ -113,6 +113,10 @@ function prepare({ side, name, contract, ctx, meta, params, log, committed }: Wo
     least: load ? least : {},
     keys: contract.drops?.(params) ?? [],
     checkAnswer: (answer) => checkResult(contract, name, answer),
+    checkRoles(now) {
+      const roles = caller.roles.filter((role) => now.includes(role));
+      checkAccess(contract, { ...caller, roles }, params);
+    },
     committed,
     ...(power !== undefined && { power }),
     until: performance.now() + side.requestTimeoutMs,

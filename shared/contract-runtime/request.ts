@@ -13,6 +13,7 @@ import {
   type ResultOf,
 } from '../contracts/index.ts';
 import type { Combining } from '../commits/combined-commits.ts';
+import type { TenantRole } from '../contracts/roles.ts';
 import { codeOf, StrataError, type ErrorData } from '../errors.ts';
 
 /** Where a request came from: for throttling, sessions and the audit. Empty on the bus. */
@@ -49,6 +50,11 @@ export interface Request extends Combining {
    * since the middleware's own check comes when the handler has returned, and so after the commit.
    */
   readonly checkAnswer: (answer: unknown) => void;
+  /**
+   * Throws where the call would not be let in by those of the caller's roles that they have in the
+   * tenant now. A write asks under its lock, for which it may have waited while some were withdrawn.
+   */
+  readonly checkRoles: (now: readonly TenantRole[]) => void;
   /** The change set that is being applied. Nothing that came with the call says so. */
   readonly changeSet?: AppliedChangeSet;
   /**

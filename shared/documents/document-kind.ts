@@ -23,6 +23,7 @@ import type { EntityManager } from 'typeorm';
 import { seesPlatform, type Caller } from '../access.ts';
 import type { Request } from '../contract-runtime/request.ts';
 import type { WriteAction } from '../contracts/history.ts';
+import type { TenantRole } from '../contracts/roles.ts';
 import { StrataError, type Problem } from '../errors.ts';
 
 /** A document as it is kept: with the revision that wrote it, by whom and when (RFC 3339, UTC). */
@@ -81,6 +82,8 @@ export interface Before<Document> {
   readonly current: Stored<Document> | null;
   /** What refuses every write where that which the document belongs to does not exist. */
   readonly missingOwner?: StrataError | undefined;
+  /** Of the writer in the tenant now; absent where they do not act by roles of it. */
+  readonly roles?: readonly TenantRole[] | undefined;
 }
 
 /**
@@ -160,7 +163,7 @@ export interface DocumentKind<Address, Document, Context = undefined> {
   /** It has no DELETE, so what made it is not taken back. */
   readonly isAlwaysThere?: true;
 
-  load(manager: EntityManager, address: Address): Promise<Before<Document>>;
+  load(manager: EntityManager, address: Address, writer?: Caller): Promise<Before<Document>>;
   /** The row, or its removal where `after` is null, and the entry of the history. */
   store(
     manager: EntityManager,

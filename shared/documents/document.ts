@@ -266,10 +266,11 @@ class Documents<Address, Document, Context> implements DocumentActions<Address, 
     const isDryRun = params.dry_run === true;
 
     return async (manager, counted) => {
-      const [{ revision, at: changedAt, policies }, { current, missingOwner }] = await allEnded([
-        counted,
-        kind.load(manager, params),
-      ]);
+      // Whoever applies a change set holds the rights of all who have a part in it.
+      const writer = request.changeSet ? undefined : request.caller;
+      const [{ revision, at: changedAt, policies }, { current, missingOwner, roles }] =
+        await allEnded([counted, kind.load(manager, params, writer)]);
+      if (roles) request.checkRoles(roles);
       // A trial shows what it would change.
       if (isDryRun) refuseHidden(this.kind, current, request.caller);
       // Who writes may know who wrote, also where readers are told only that the platform did.

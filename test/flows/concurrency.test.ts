@@ -1,17 +1,18 @@
 /** Writers that race for one resource, and events that wait while the audit service is away. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { queuedBehindRevision } from '../support/held-lock.ts';
+import { holdLock, queuedBehindRevision } from '../support/held-lock.ts';
 import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startNats, startRedis, type Process } from '../support/servers.ts';
 import {
+  addMember,
   adminPassword,
+  Client,
   createTenant,
   memberPassword,
   signIn,
   startStrata,
   type Answer,
-  type Client,
   type Running,
   type TenantFixture,
 } from '../support/strata.ts';
@@ -113,6 +114,76 @@ test('without it the history shows every write, without gaps, and the chain veri
   const last = answers.reduce((a, b) => (revisionIn(a) > revisionIn(b) ? a : b));
   expect((await tenant.admin.get(path)).body).toEqual(last.body);
   expect((await tenant.admin.get('/audit/verify')).body.valid).toBe(true);
+});
+
+test('a write that waits is refused where its writer has lost the right to it meanwhile', async () => {
+  const { id, admin } = await createTenant(strata.url, platform, 'Leaving');
+  const at = `/tenants/${id}`;
+  const leaving = await addMember(admin, id, { email: 'a@left.example', roles: ['tenant_admin'] });
+  const demoted = await addMember(admin, id, {
+    email: 'b@left.example',
+    roles: ['tenant_admin', 'viewer'],
+  });
+  const accounts = `${at}/service-accounts`;
+  const { body: account } = await admin.post(accounts, { name: 'bot', roles: ['tenant_admin'] });
+  const { body: key } = await admin.post(`${accounts}/${account.id}/api-keys`, {
+    name: 'k',
+    scopes: ['config:write'],
+  });
+  const bot = new Client(strata.url, key.api_key);
+  const agent = `${at}/config/agents/scaler`;
+  const notifications = `${at}/config/notifications`;
+  const project = `${at}/projects/shop/config`;
+  const lost = [
+    {
+      write: () => leaving.client.put(agent, { default_region: 'lost' }),
+      withdraw: () => admin.delete(`${at}/users/${leaving.user_id}`),
+    },
+    {
+      write: () =>
+        demoted.client.patch(notifications, {
+          approver_groups: { risk_levels: { low: ['lost'] } },
+        }),
+      withdraw: () => admin.patch(`${at}/users/${demoted.user_id}`, { roles: ['viewer'] }),
+    },
+    {
+      write: () => bot.put(project, { project_config: { lost: 1 } }),
+      withdraw: () => admin.patch(`${accounts}/${account.id}`, { roles: ['viewer'] }),
+    },
+    {
+      write: () => admin.put(agent, { default_region: 'lost' }),
+      withdraw: () => platform.patch(at, { status: 'disabled' }),
+    },
+  ];
+  const whileWaiting = async (write: () => Promise<Answer>, act: () => Promise<Answer>) => {
+    const lock = await holdLock(
+      database,
+      'SELECT revision FROM strata.revisions WHERE scope = $1 FOR UPDATE',
+      [`tenant:${id}`],
+    );
+    const written = write();
+    try {
+      await lock.untilWaiting(1);
+      const { status, text } = await act();
+      if (status >= 300) throw new Error(text);
+    } finally {
+      await lock.release();
+    }
+    const { status, body } = await written;
+    return [status, body.detail?.code];
+  };
+  // What was given beside the right that a write needs takes nothing from it.
+  await admin.patch(`${at}/users/${demoted.user_id}`, { roles: ['tenant_admin', 'viewer'] });
+  const kept = await whileWaiting(
+    () => demoted.client.put(agent, { default_region: 'kept' }),
+    () => admin.patch(`${at}/users/${demoted.user_id}`, { roles: ['tenant_admin'] }),
+  );
+  expect(kept).toEqual([201, undefined]);
+  for (const { write, withdraw } of lost)
+    expect(await whileWaiting(write, withdraw)).toEqual([403, 'insufficient_role']);
+  await platform.patch(at, { status: 'active' });
+  const { body } = await admin.get(`${at}/config/history?limit=200`);
+  expect(JSON.stringify(body)).not.toContain('lost');
 });
 
 test('sign-outs that wait for each other are committed together, each with its event', async () => {

@@ -84,6 +84,7 @@ const requestOf = (id: string, more: Partial<Request> = {}): Request =>
     client: {},
     keys: [`key ${id}`],
     checkAnswer: () => {},
+    checkRoles: () => {},
     committed: [],
     until: Infinity,
     ...more,

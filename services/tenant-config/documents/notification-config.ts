@@ -24,7 +24,7 @@ import { checkNotificationConfig, emptyGroups } from '../rules/notification-conf
 import { maySetSender, senderProblems } from '../rules/sender.ts';
 import { TenantEntity, type TenantRow } from '../schema.ts';
 import { giftOf } from '../stores/givers.ts';
-import { findStaffedGroups } from '../stores/members.ts';
+import { actsIn, findRoles, findStaffedGroups } from '../stores/members.ts';
 import { notePrincipals } from '../stores/recent-notifications.ts';
 import { noSuchTenant } from '../stores/tenants.ts';
 import { recordHistory } from '../stores/history.ts';
@@ -80,10 +80,17 @@ export function notificationKind(
     isAlwaysThere: true,
     schema: NullableNotificationConfig,
 
-    async load(manager, { tenant_id: id }) {
-      const row = await manager.findOneBy(TenantEntity, { id });
+    async load(manager, { tenant_id: id }, writer) {
+      const [row, roles] = await allEnded([
+        manager.findOneBy(TenantEntity, { id }),
+        actsIn(id, writer) ? findRoles(manager, id, writer) : undefined,
+      ]);
       const exists = row !== null && row.erasing_since === null;
-      return { current: row && storedOf(row), missingOwner: exists ? undefined : noSuchTenant() };
+      return {
+        current: row && storedOf(row),
+        missingOwner: exists ? undefined : noSuchTenant(),
+        roles,
+      };
     },
     async store(manager, { tenant_id: id }, record, request) {
       const columns = columnsOf<Partial<TenantRow>>({

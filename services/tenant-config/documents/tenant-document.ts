@@ -4,6 +4,7 @@
  */
 import type { EntitySchema } from 'typeorm';
 import type { ConfigType } from '../../../shared/contracts/history.ts';
+import type { TenantRole } from '../../../shared/contracts/roles.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
 import { allEnded } from '../../../shared/database/all-ended.ts';
 import { run, type Statement } from '../../../shared/database/prepared-statements.ts';
@@ -15,6 +16,7 @@ import {
 } from '../../../shared/documents/document-kind.ts';
 import type { DocumentRow } from '../schema.ts';
 import { historyEntry, historyValues } from '../stores/history.ts';
+import { actsIn, rolesInTenant } from '../stores/members.ts';
 import { noSuchTenant } from '../stores/tenants.ts';
 
 /** What a kind is called: in audit events, in the history, and one document of it there. */
@@ -30,7 +32,11 @@ const tenantOf = ({ tenant_id: id }: TenantAddress): string => id;
 
 type StoredRow = Pick<DocumentRow, 'document' | 'revision' | 'updated_by' | 'updated_at'>;
 /** The other columns are null where there is no document. */
-type FoundRow = { readonly has_tenant: boolean } & (StoredRow | { readonly revision: null });
+type FoundRow = {
+  readonly has_tenant: boolean;
+  /** Of the writer, if there is one. */
+  readonly roles: readonly TenantRole[] | null;
+} & (StoredRow | { readonly revision: null });
 
 type InTable =
   'auditName' | 'configType' | 'actions' | 'tenantId' | 'resourceId' | 'load' | 'store';
@@ -43,7 +49,8 @@ export function inTable<Address extends TenantAddress, Document>(
   const { tableName } = entity.options;
   const loading: Statement = {
     name: `strata_load_${tableName}`,
-    text: `SELECT t.id IS NOT NULL AS has_tenant, d.document, d.revision, d.updated_by, d.updated_at
+    text: `SELECT t.id IS NOT NULL AS has_tenant, d.document, d.revision, d.updated_by, d.updated_at,
+       ${rolesInTenant('$3')} AS roles
      FROM (SELECT $1::uuid AS tenant_id) asked
      LEFT JOIN tenant_config.tenants t ON t.id = asked.tenant_id AND t.erasing_since IS NULL
      LEFT JOIN tenant_config.${tableName} d ON d.tenant_id = asked.tenant_id AND d.id = $2`,
@@ -63,10 +70,12 @@ export function inTable<Address extends TenantAddress, Document>(
     actions,
     tenantId: tenantOf,
     resourceId,
-    async load(manager, address) {
-      const values = [address.tenant_id, resourceId(address)];
+    async load(manager, address, writer) {
+      const isMember = actsIn(address.tenant_id, writer);
+      const values = [address.tenant_id, resourceId(address), isMember ? writer.id : null];
       const [row] = await run<FoundRow>(manager, loading, values);
       return {
+        ...(isMember && { roles: row!.roles ?? [] }),
         current: row!.revision === null ? null : storedFrom<Document>(row!),
         missingOwner: row!.has_tenant ? undefined : noSuchTenant(),
       };

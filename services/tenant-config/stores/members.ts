@@ -19,11 +19,40 @@ import { sessionCacheKey } from '../../../shared/contracts/auth.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { deciderRoles } from '../../../shared/contracts/notifier.ts';
 import { authScope, memberScope } from '../../../shared/contracts/revision-scopes.ts';
+import type { TenantRole } from '../../../shared/contracts/roles.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { MemberEntity, type MemberRow } from '../schema.ts';
 
 export const noSuchMember = (): StrataError =>
   new StrataError('not_found', 'The tenant has no such member.');
+
+/**
+ * SQL for the roles of a person or a service account in the tenant `$1`, while it is active; null for
+ * whoever is neither there.
+ */
+export const rolesInTenant = (id: `$${number}`): string =>
+  `(SELECT held.roles FROM (
+     SELECT roles FROM tenant_config.members
+     WHERE tenant_id = $1 AND user_id = ${id}::uuid AND status = 'active'
+     UNION ALL SELECT roles FROM tenant_config.service_accounts
+     WHERE tenant_id = $1 AND id = ${id}::uuid AND status = 'active'
+   ) held WHERE EXISTS (SELECT FROM tenant_config.tenants WHERE id = $1 AND status = 'active'))`;
+
+/** Whether the writer acts by roles of this tenant, where they have any. */
+export const actsIn = (tenantId: string, writer: Caller | undefined): writer is Caller =>
+  writer !== undefined && actsByRoles(writer) && writer.tenant_id === tenantId;
+
+export async function findRoles(
+  manager: EntityManager,
+  tenantId: string,
+  writer: Caller,
+): Promise<readonly TenantRole[]> {
+  const [row] = await manager.query<[{ roles: TenantRole[] | null }]>(
+    `SELECT ${rolesInTenant('$2')} AS roles`,
+    [tenantId, writer.id],
+  );
+  return row.roles ?? [];
+}
 
 /** Throws 404 where the person is no member. */
 export async function findMember(
