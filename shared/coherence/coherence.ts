@@ -22,9 +22,10 @@ import { randomUUID } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import type { CacheName } from '../contracts/contract.ts';
-import { settingsReplacedKey, wholeScopeKey } from '../contracts/feed.ts';
+import { nameForgottenKey, settingsReplacedKey, wholeScopeKey } from '../contracts/feed.ts';
 import { platformScope, tenantScope } from '../contracts/revision-scopes.ts';
 import { isOutage } from '../errors.ts';
+import { forgetNames } from '../commits/actor-names.ts';
 import type { Change } from '../commits/commit.ts';
 import { upTo } from '../concurrency/growing-cache.ts';
 import { WakeableWait } from '../concurrency/wakeable-wait.ts';
@@ -284,6 +285,10 @@ export class Coherence {
     // Effective values hold defaults of the environment, and whoever is told that these have moved
     // must not read the old ones.
     if (keys.includes(settingsReplacedKey)) this.caches.dynamic_config_service.flush();
+    if (keys.includes(nameForgottenKey)) {
+      forgetNames();
+      this.caches.configuration_service.flush();
+    }
     if (keys.includes(wholeScopeKey))
       for (const cache of Object.values(this.caches)) cache.dropScope(scope, revision);
     const isConfiguration = scope === platformScope || scope.startsWith(tenantScope(''));

@@ -89,6 +89,8 @@ const keyOf = (realm: Realm, id: string): string => `${realm} ${id}`;
  */
 const remembered = new LRUCache<string, string>({ ...upTo(10_000), ttl: 60_000 });
 
+export const forgetNames = (): void => remembered.clear();
+
 /** Operators and services are their ids. */
 const hasName = isUuid;
 

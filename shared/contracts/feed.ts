@@ -37,6 +37,12 @@ export const settingsReloadedKey = 'settings_reloaded';
  */
 export const wholeScopeKey = 'whole_scope';
 
+/**
+ * The key of a change after which somebody has no name any more: names are read with documents, and
+ * no key says with which.
+ */
+export const nameForgottenKey = 'name_forgotten';
+
 export const feedContracts = {
   'feed.poll': internal({
     summary:

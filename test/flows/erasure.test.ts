@@ -435,6 +435,11 @@ test('an account that is erased leaves its id without a name, and nothing that i
     );
   expect(await entries()).toEqual([expect.objectContaining({ changed_by_name: email })]);
   expect((await withKey.get(`${at}/config/risk`)).status).toBe(200);
+  const author = async () => {
+    const { headers } = await kept.admin.get(`${at}/config/agents/scaler`);
+    return [headers.get('x-updated-by'), headers.get('x-updated-by-name')];
+  };
+  expect(await author()).toEqual([id, encodeURIComponent(email)]);
 
   expect((await kept.admin.delete(`/auth/users/${id}`)).body.detail.code).toBe('insufficient_role');
   expect((await platform.delete(`/auth/users/${id}`)).status).toBe(204);
@@ -458,7 +463,8 @@ test('an account that is erased leaves its id without a name, and nothing that i
     'tenant_config.key_changes',
     'tenant_config.membership_history',
   ]);
-  expect(await entries()).toHaveLength(1);
+  expect(await entries()).toEqual([expect.objectContaining({ changed_by_name: null })]);
+  expect(await author()).toEqual([id, null]);
   expect((await platform.get('/audit/verify')).body.chains).toContainEqual(
     expect.objectContaining({ tenant_id: kept.id, head: expect.any(String) }),
   );

@@ -13,6 +13,7 @@ import {
 } from '../../../../shared/commits/commit.ts';
 import { dropAgain } from '../../../../shared/commits/removals.ts';
 import { accountKey } from '../../../../shared/contracts/auth.ts';
+import { nameForgottenKey } from '../../../../shared/contracts/feed.ts';
 import type { MemberAddress } from '../../../../shared/contracts/members.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../../shared/documents/paging.ts';
@@ -348,7 +349,8 @@ const changeActions = ({ db, settings, notices }: AuthParts) =>
         const { keys } = await endCredentials(manager, user);
         await beginErasure(manager, id);
         const event = { action: 'auth.user_deleted', tenant_id: null, target: id, payload: {} };
-        return { ...none, keys: [accountKey({ user_id: id }), ...keys], events: [event] };
+        const dropped = [accountKey({ user_id: id }), nameForgottenKey, ...keys];
+        return { ...none, keys: dropped, events: [event] };
       });
       await finishErasure(db, request.call, id);
       return null;
