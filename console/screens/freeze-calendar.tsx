@@ -20,8 +20,14 @@ interface Frozen {
   readonly spans: readonly Span[];
 }
 
-const titleFormat = new Intl.DateTimeFormat(undefined, { month: 'long', year: 'numeric' });
-const dayFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'full' });
+/** Of the days that are shown and of the windows, whichever the reader's own calendar is. */
+const calendar = 'gregory';
+const titleFormat = new Intl.DateTimeFormat(undefined, {
+  calendar,
+  month: 'long',
+  year: 'numeric',
+});
+const dayFormat = new Intl.DateTimeFormat(undefined, { calendar, dateStyle: 'full' });
 const weekdayFormat = new Intl.DateTimeFormat(undefined, { weekday: 'short' });
 const timeFormat = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
 /** A Monday. */

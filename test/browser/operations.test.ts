@@ -1654,6 +1654,17 @@ END:VCALENDAR
     await root.close();
   });
 
+  test('the month has the name of its days also where people have another calendar', async () => {
+    const seen = await stage.signedIn(eta.emails.operator!, { locale: 'fa-IR' });
+    const freezes = new FreezesPage(seen.page);
+    await freezes.open(eta.id, '?month=2090-12');
+    const month = seen.page.getByRole('region', { name: 'Calendar' });
+    // The year 2090; of Iran's own calendar it is 1469.
+    expect(await month.getByRole('heading').innerText()).toContain('۲۰۹۰');
+    expect(await month.locator('time').last().innerText()).toContain('۲۰۹۰');
+    await seen.close();
+  });
+
   test('a window that stays shows its own days where one before it is removed', async () => {
     const weekly = (day: string) => ({
       days: [day],

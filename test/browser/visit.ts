@@ -12,6 +12,7 @@ export interface Looks {
   readonly width?: number;
   readonly height?: number;
   readonly colors?: 'light' | 'dark';
+  readonly locale?: string;
 }
 
 export interface Visit {
@@ -46,7 +47,7 @@ const hasNone = /404 .*\/config\/(bounds|budgets|change-policy|event-destination
 export async function visit(
   browser: Browser,
   origin: string,
-  { width = 1280, height = 800, colors = 'light' }: Looks = {},
+  { width = 1280, height = 800, colors = 'light', locale = 'en-GB' }: Looks = {},
   context?: BrowserContext,
 ): Promise<Visit> {
   const own =
@@ -55,7 +56,7 @@ export async function visit(
       viewport: { width, height },
       colorScheme: colors,
       baseURL: origin,
-      locale: 'en-GB',
+      locale,
       timezoneId: 'Europe/Berlin',
     }));
   // Beside other tests everything takes its time.
