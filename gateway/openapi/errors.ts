@@ -208,22 +208,18 @@ export const errorRefs = (errors: readonly number[]) => ({
 });
 
 /**
- * Of a protocol's own errors. The rate limit, and what no node answers, are said in front of the
- * routes as well: in the envelope.
+ * Of a protocol's own errors, the rate limit among them. What no route or no node answers is said in
+ * front of the routes: in the envelope.
  */
 const foreignRefs = (name: keyof typeof foreignErrors, statuses: readonly number[]) => ({
-  ...Object.fromEntries(statuses.map((status) => [status, refToResponse(name)])),
-  429: refToResponse('OtherError'),
+  ...Object.fromEntries([...statuses, 429].map((status) => [status, refToResponse(name)])),
   default: refToResponse(name),
 });
 export const flagErrorRefs = foreignRefs('FlagError', [400, 401, 403, 404]);
 export const mcpErrorRefs = foreignRefs('McpError', [400, 401, 403, 404, 422]);
 export const scimErrorRefs = foreignRefs('ScimError', [400, 401, 403, 404, 409]);
 export const problemRefs = foreignRefs('ProblemDetails', [400, 401, 403, 404]);
-export const oauthErrorRefs = {
-  ...foreignRefs('OAuthError', [400, 503]),
-  429: refToResponse('OAuthError'),
-};
+export const oauthErrorRefs = foreignRefs('OAuthError', [400, 503]);
 
 /** What callers of this route have to expect. */
 export function errorsOf({ access, response, params }: Contract, rest: Rest): number[] {

@@ -1,5 +1,6 @@
 /** What every request passes before its route: CORS, security headers and the rate limit. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -79,6 +80,32 @@ test('a client that asks too often is told when to come back', async () => {
   expect(refused.length).toBeGreaterThan(5);
   expect(refused[0]!.body.detail.code).toBe('rate_limited');
   expect(Number(refused[0]!.headers.get('retry-after'))).toBeGreaterThan(0);
+});
+
+let clients = 0;
+test.each([
+  ['get', '/tenants/{tenant_id}/scim/v2/Users', 'application/scim+json'],
+  ['post', '/tenants/{tenant_id}/ofrep/v1/evaluate/flags', 'application/json'],
+  ['post', '/tenants/{tenant_id}/access/v1/evaluation', 'application/problem+json'],
+  ['post', '/auth/token', 'application/json'],
+  ['post', '/mcp', 'application/json'],
+  ['get', '/auth/me', 'application/json'],
+])('%s %s says that as the description has it: as %s', async (method, path, mediaType) => {
+  const client = new Client(strata.url);
+  const headers = { 'x-forwarded-for': `198.51.100.${(clients += 1)}` };
+  const { body: described } = await client.get('/openapi.json', headers);
+  const [, name] = /(\w+)$/.exec(described.paths[path][method].responses[429].$ref)!;
+  const { content } = described.components.responses[name!];
+  expect(Object.keys(content)).toEqual([mediaType]);
+  const [, schema] = /(\w+)$/.exec(content[mediaType].schema.$ref)!;
+  const { required } = described.components.schemas[schema!];
+
+  const address = path.replace('{tenant_id}', randomUUID());
+  const ask = (): Promise<Answer> => client.send(method.toUpperCase(), address, { headers });
+  const answers = await Promise.all(Array.from({ length: 20 }, ask));
+  const refused = answers.find(({ status }) => status === 429)!;
+  expect(refused.headers.get('content-type')).toBe(mediaType);
+  expect(Object.keys(refused.body)).toEqual(expect.arrayContaining(required));
 });
 
 test('other origins, and another level of the log, hold from the reload on', async () => {
