@@ -1,25 +1,14 @@
 /** Why a mail was not sent, and whether the same mail may go through later. */
 import type { NodemailerError } from 'nodemailer';
 
-/** A recipient that the mail server did not accept. */
-export interface Refusal {
-  readonly address: string;
-  /** Whether it may be accepted later. */
-  readonly retry: boolean;
-  readonly why: string;
-}
-
 /** A mail that nobody got. The message is one line without secrets. */
 export class MailError extends Error {
   /** Whether the same mail may go through later. */
   readonly retry: boolean;
-  /** The recipients, where the server answered for each. */
-  readonly refused: readonly Refusal[];
-  constructor(message: string, retry: boolean, refused: readonly Refusal[] = []) {
+  constructor(message: string, retry: boolean) {
     super(message);
     this.name = 'MailError';
     this.retry = retry;
-    this.refused = refused;
   }
 }
 
@@ -57,13 +46,6 @@ function mayPass({ code, permanent }: NodemailerError): boolean {
   return !isAboutMail || permanent === false;
 }
 
-export const refusals = (errors: readonly NodemailerError[] = [], login?: Login): Refusal[] =>
-  errors.map((error) => ({
-    address: error.recipient ?? '',
-    retry: mayPass(error),
-    why: safeLine(error.response ?? error.message, login),
-  }));
-
 /**
  * A failed send as a MailError. The original is not kept as its cause, because it may hold what the
  * server echoed. Everything that nodemailer and Node throw here has the fields of NodemailerError,
@@ -72,9 +54,5 @@ export const refusals = (errors: readonly NodemailerError[] = [], login?: Login)
 export function mailError(thrown: unknown, login?: Login): MailError {
   if (thrown instanceof MailError) return thrown;
   const error: NodemailerError = thrown instanceof Error ? thrown : new Error(String(thrown));
-  return new MailError(
-    safeLine(error.message, login),
-    mayPass(error),
-    refusals(error.rejectedErrors, login),
-  );
+  return new MailError(safeLine(error.message, login), mayPass(error));
 }

@@ -6,19 +6,18 @@ import { Turns } from '../concurrency/turns.ts';
 import type { Settings } from '../settings/settings.ts';
 import { writeEml } from './eml-files.ts';
 import { control, isMailAddress } from './mail-address.ts';
-import { MailError, mailError, refusals, type Refusal } from './mail-error.ts';
+import { MailError, mailError } from './mail-error.ts';
 
 export interface Mail {
   /** Sender, instead of the setting from_email. */
   readonly from?: string;
   /** The tenant that has it sent, whose mails are only so many at a time; those to one address by default. */
   readonly tenantId?: string | null;
-  /** Bare addresses; each recipient sees the others. */
-  readonly to: readonly string[];
+  /** A bare address: each person has a mail of their own. */
+  readonly to: string;
   readonly subject: string;
   readonly text: string;
   readonly html: string;
-  readonly headers?: Readonly<Record<string, string>>;
   /**
    * Message-ID is made from it and the sender's domain. The same in every attempt at one mail, so
    * that a mailbox can tell a repeated mail.
@@ -26,13 +25,10 @@ export interface Mail {
   readonly messageId?: string;
 }
 
-/** A mail that at least one recipient was accepted for. */
+/** A mail that was accepted. */
 export interface SentMail {
   /** As in the header, with angle brackets. */
   readonly messageId: string;
-  readonly accepted: readonly string[];
-  /** Recipients that were not. */
-  readonly refused: readonly Refusal[];
   /** Path of the mail, where no mail server is configured. */
   readonly file?: string;
 }
@@ -108,7 +104,7 @@ export function createMailer(
         // With the first mail: most processes send none.
         const { createTransport: create } = await import('nodemailer');
         const closedBefore = closed;
-        return await turns.take(mail.tenantId ?? mail.to[0]!, Infinity, () => {
+        return await turns.take(mail.tenantId ?? mail.to, Infinity, () => {
           if (closed > closedBefore)
             throw new MailError('This node closed its connections to the mail server', true);
           return currentTransport(create).send(message);
@@ -171,9 +167,8 @@ function smtpTransport(create: CreateTransport, settings: Settings, host: string
     async send(message) {
       try {
         const signal = AbortSignal.timeout(sendMs);
-        const sent = await pool.sendMail({ ...message, signal });
-        const { messageId, accepted, rejectedErrors } = sent;
-        return { messageId, accepted, refused: refusals(rejectedErrors, login) };
+        const { messageId } = await pool.sendMail({ ...message, signal });
+        return { messageId };
       } catch (error) {
         throw mailError(error, login);
       }
@@ -186,18 +181,17 @@ function fileTransport(create: CreateTransport, folder: string): Transport {
   const composer = create({ streamTransport: true, buffer: true, newline: 'windows' });
   return {
     async send(message) {
-      const { messageId, envelope, message: composed } = await composer.sendMail(message);
+      const { messageId, message: composed } = await composer.sendMail(message);
       // `buffer: true` asks for bytes; nodemailer's type also allows the stream that comes without
       // it.
       if (!Buffer.isBuffer(composed)) throw new Error('nodemailer gave a stream for a mail');
       const file = await writeEml(folder, composed);
-      return { messageId, accepted: [...envelope.to], refused: [], file };
+      return { messageId, file };
     },
     close: () => composer.close(),
   };
 }
 
-const headerName = /^[\x21-\x39\x3b-\x7e]{1,100}$/;
 const idOfMessage = /^[A-Za-z0-9._-]{1,100}$/;
 
 /**
@@ -205,7 +199,7 @@ const idOfMessage = /^[A-Za-z0-9._-]{1,100}$/;
  * recipient.
  */
 function compose(mail: Mail, fromEmail: string): SendMailOptions {
-  const { from = fromEmail, to, subject, text, html, headers = {}, messageId } = mail;
+  const { from = fromEmail, to, subject, text, html, messageId } = mail;
   const unfit = unfitPart(mail, from);
   if (unfit !== undefined) throw new MailError(`${unfit} is not fit for a mail`, false);
 
@@ -213,26 +207,21 @@ function compose(mail: Mail, fromEmail: string): SendMailOptions {
   return {
     // As objects, because a text would be read as a list of addresses.
     from: { name: '', address: from },
-    to: to.map((recipient) => ({ name: '', address: recipient })),
-    envelope: { from, to: [...to] },
+    to: { name: '', address: to },
+    envelope: { from, to: [to] },
     subject,
     text,
     html,
-    headers: { ...headers, 'Auto-Submitted': 'auto-generated' },
+    headers: { 'Auto-Submitted': 'auto-generated' },
     ...(messageId === undefined ? {} : { messageId: `<${messageId}@${domain}>` }),
   };
 }
 
 /** Names the first part that must not be sent. */
 function unfitPart(mail: Mail, from: string): string | undefined {
-  const { to, subject, headers = {}, messageId } = mail;
-  if (to.length === 0) return 'an empty list of recipients';
+  const { to, subject, messageId } = mail;
   if (!isMailAddress(from)) return 'the sender';
-  if (!to.every(isMailAddress)) return 'a recipient';
+  if (!isMailAddress(to)) return 'the recipient';
   if (control.test(subject)) return 'the subject';
-  if (messageId !== undefined && !idOfMessage.test(messageId)) return 'the message id';
-  const headersFit = Object.entries(headers).every(
-    ([name, value]) => headerName.test(name) && !control.test(value),
-  );
-  return headersFit ? undefined : 'a header';
+  return messageId === undefined || idOfMessage.test(messageId) ? undefined : 'the message id';
 }

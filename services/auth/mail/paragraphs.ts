@@ -20,5 +20,5 @@ export function mailOf(
 ): Mail {
   const texts = paragraphs.map((lines) => lines.map(textOf).join('\n'));
   const markup = paragraphs.map((lines) => html`<p>${lines.map(markupOf)}</p>\n`);
-  return { to: [to], subject, text: `${texts.join('\n\n')}\n`, html: String(html`${markup}`) };
+  return { to, subject, text: `${texts.join('\n\n')}\n`, html: String(html`${markup}`) };
 }

@@ -107,7 +107,7 @@ export async function sendEmail(
   const began = performance.now();
   const attempted = () => ({ duration_ms: performance.now() - began, status: null });
   try {
-    const sent = await mailer.send({ ...mail, to: [to], messageId: id, from, tenantId });
+    const sent = await mailer.send({ ...mail, to, messageId: id, from, tenantId });
     return {
       result: 'delivered',
       ...attempted(),
