@@ -19,8 +19,6 @@ export interface OutgoingRequest {
    * For the whole: name, connection, TLS, headers and body. Otherwise HTTP_CLIENT_TIMEOUT_SECONDS.
    */
   readonly timeoutMs?: number;
-  /** For each of name, connection and TLS. Otherwise HTTP_CLIENT_CONNECT_TIMEOUT_SECONDS. */
-  readonly connectTimeoutMs?: number;
   /** How much of the response's body is read; 4 KiB by default. */
   readonly maxResponseBytes?: number;
   readonly signal?: AbortSignal;
@@ -63,8 +61,7 @@ export function createHttpClient(
   settings: () => ClientSettings,
 ): HttpClient {
   function open(got: Got, url: URL, request: OutgoingRequest) {
-    const connectMs =
-      request.connectTimeoutMs ?? settings().http_client_connect_timeout_seconds * 1000;
+    const connectMs = settings().http_client_connect_timeout_seconds * 1000;
     return got.stream(url, {
       method: request.method,
       headers: { 'user-agent': 'Strata', ...request.headers },
