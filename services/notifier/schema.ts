@@ -194,7 +194,7 @@ export const DeliveryEntity = table('deliveries', {
   type: textOf<DeliveredType>(),
   hop: int4,
   channel: textOf<Channel>(),
-  /** EndpointRow.key of the destination. */
+  /** The key of the destination's endpoint. */
   endpoint_key: text,
   /**
    * Which of the channel's destinations in the frozen configuration: the index of a webhook
@@ -265,7 +265,6 @@ export const EndpointEntity = table('endpoints', {
    */
   due_at: nullable(time),
 });
-export type EndpointRow = RowOf<typeof EndpointEntity>;
 
 /** What automation asked to do, and how far that went. */
 export const AutomationEntity = table('automations', {
