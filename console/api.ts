@@ -4,37 +4,16 @@
  */
 import { signal } from '@preact/signals';
 import type { ManagedField } from '../shared/contracts/managed-fields.ts';
+import type { ErrorData, Problem as FieldProblem, ProposedChangeSet } from '../shared/errors.ts';
 
-export type { ManagedField };
+export type { ManagedField, ProposedChangeSet };
 
 /** Where the gateway is: a proxy may have put a prefix in front of it. */
 export const root = new URL(import.meta.url).pathname.split('/console/a/')[0]!;
 
-/** What is wrong with one field, by JSON Pointer. */
-interface FieldProblem {
-  readonly path: string;
-  readonly message: string;
-}
-
-/** What a change_policy refused, as the change set that would do it. */
-export interface ProposedChangeSet {
-  /** Where it is opened. */
-  readonly path: string;
-  readonly body: {
-    readonly title: string;
-    readonly reason: string;
-    readonly items: readonly Readonly<Record<string, unknown>>[];
-    readonly managed_by?: string;
-    readonly take_over?: string;
-  };
-}
-
-interface Envelope {
+interface Envelope extends Pick<ErrorData, 'errors' | 'change_set' | 'managed_fields'> {
   readonly detail?: { readonly code: string; readonly message: string };
   readonly request_id?: string | undefined;
-  readonly errors?: readonly FieldProblem[];
-  readonly change_set?: ProposedChangeSet;
-  readonly managed_fields?: readonly ManagedField[];
 }
 
 /** A refusal, or no answer at all (`offline`). */

@@ -25,7 +25,6 @@ export interface LiveChange {
   /** Absent where changes were missed, and for those of the platform: anything may have changed. */
   readonly config_type?: string;
   readonly resource_id?: string;
-  readonly changed_by?: string;
 }
 
 interface LiveApproval {
