@@ -1,15 +1,10 @@
 /** Trials of writes that say what would become of effective values. */
+import type { Static } from 'typebox';
+import type { EffectiveChanges } from '../../shared/contracts/effective-trial.ts';
 import type { Context } from '../format.ts';
 
 /** What a write would make of one key of effective values, in the server's words. */
-export interface EffectiveChange {
-  readonly key: string;
-  readonly before?: unknown;
-  readonly after?: unknown;
-  readonly decided_by: string | null;
-  readonly path: string | null;
-  readonly enforced: boolean;
-}
+export type EffectiveChange = Static<typeof EffectiveChanges>[number];
 
 /** What the address of a document says itself of the context. */
 const ownNames: readonly { readonly pattern: RegExp; readonly names: readonly string[] }[] = [
