@@ -250,6 +250,42 @@ test('after kill -9 under writers it goes back to a moment, and later to the end
   await requireProvedAudit(new Client(strata.url, platform.token));
 });
 
+test('a backup of what was restored elsewhere is the newest, in the directory of before and in another', async () => {
+  const [lost, elsewhere] = ['lost', 'elsewhere'].map((name) => join(scratch, name)) as [
+    string,
+    string,
+  ];
+  const [before, other] = ['of-lost', 'of-elsewhere'].map((name) => join(scratch, name)) as [
+    string,
+    string,
+  ];
+  /** In the database of this DATA_DIR. */
+  async function query(dataDir: string, text: string): Promise<unknown[]> {
+    const server = await openEmbeddedPostgres({ dataDir });
+    const client = new pg.Client({ connectionString: server.url });
+    try {
+      await client.connect();
+      return (await client.query<{ value: unknown }>(text)).rows.map(({ value }) => value);
+    } finally {
+      await client.end();
+      await server.stop();
+    }
+  }
+  const done = { code: 0 };
+  await query(lost, 'CREATE TABLE kept (value int)');
+  expect(await run(lost, 'backup', before)).toMatchObject(done);
+  // On another machine: nothing of the previous DATA_DIR is there.
+  expect(await run(elsewhere, 'restore', before)).toMatchObject(done);
+  await query(elsewhere, 'INSERT INTO kept VALUES (1)');
+  for (const backup of [before, other])
+    expect(await run(elsewhere, 'backup', backup)).toMatchObject(done);
+  for (const backup of [before, other]) {
+    const again = `${backup}-again`;
+    expect(await run(again, 'restore', backup)).toMatchObject(done);
+    expect(await query(again, 'SELECT value FROM kept')).toEqual([1]);
+  }
+});
+
 test('a restore refuses what is no whole backup, and moments that it cannot reach, in one line', async () => {
   // The directories above the backup's are made, too, so that the server's user may pass them.
   const [stopped, backup, empty] = ['stopped', 'made/here/of-stopped', 'empty'].map((name) =>

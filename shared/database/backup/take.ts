@@ -7,6 +7,7 @@ import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } f
 import { readdir } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
 import type pg from 'pg';
 import { CannotStart } from '../../process/cannot-start.ts';
 import { firstClosed } from '../embedded/account.ts';
@@ -197,6 +198,7 @@ async function copyBase(
   flushDirectory(filesOf(base));
   flushDirectory(base);
   await untilArchived(directory, segmentsFrom(start.segment, stop.segment), client);
+  keepHistories(directory, request);
 
   const manifest: Manifest = {
     format: 1,
@@ -306,6 +308,21 @@ async function untilArchived(
       );
     }
     await delay(100);
+  }
+}
+
+/**
+ * The server archives the history of a timeline once, which may have been before there was this
+ * directory; without it a restore does not know that the timeline is the newest.
+ */
+function keepHistories(directory: string, { cluster, account }: BackupRequest): void {
+  const log = join(cluster, 'pg_wal');
+  for (const name of walFilesIn(log).filter((each) => each.endsWith('.history'))) {
+    const target = join(walOf(directory), name + compressed);
+    if (existsSync(target)) continue;
+    writeWhole(target, gzipSync(readFileSync(join(log, name))));
+    // The server reads it in a restore.
+    if (account.uid !== undefined) chownSync(target, account.uid, account.gid!);
   }
 }
 
