@@ -20,8 +20,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
 import pg from 'pg';
 import { basesIn, readManifest } from '../../shared/database/backup/manifest.ts';
+import { nameOf, segmentOf } from '../../shared/database/backup/wal.ts';
 import { openEmbeddedPostgres } from '../../shared/database/embedded.ts';
 import { requireProvedAudit } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
@@ -311,6 +313,16 @@ test('a restore refuses what is no whole backup, and moments that it cannot reac
 
   const [name] = basesOf(backup);
   const base = join(backup, name!);
+  // Back to a moment, after which the first timeline had written more, and later a gap.
+  const { first_segment: begin, stop } = readManifest(base)!;
+  const segment = (timeline: number, further: number): string =>
+    nameOf({ timeline, number: segmentOf(begin)!.number + further });
+  const beside = [segment(1, 1), segment(1, 2), segment(1, 3), segment(2, 1), segment(2, 3)];
+  const written = ['00000002.history', ...beside].map((each) => join(backup, 'wal', `${each}.gz`));
+  for (const each of written) await writeFile(each, gzipSync(`1\t${stop}\tbefore a moment\n`));
+  expect(await restore()).toMatch(new RegExp(`lacks ${segment(2, 2)}, and continues after it`));
+  for (const each of written) rmSync(each);
+
   await appendFile(join(base, 'files', 'PG_VERSION'), ' ');
   expect(await restore()).toMatch(/PG_VERSION is damaged/);
   rmSync(join(base, 'files', 'PG_VERSION'));

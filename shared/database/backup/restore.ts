@@ -38,9 +38,11 @@ import {
   leadsTo,
   nameOf,
   newestTimeline,
+  positionAt,
   positionOf,
   segmentOf,
   walFilesIn,
+  type Segment,
   type Timeline,
 } from './wal.ts';
 
@@ -87,7 +89,7 @@ export async function restoreBackup(request: RestoreRequest): Promise<Restored> 
   const crashed = logOfTheCrash(paths.cluster, directory);
   const timeline = newestTimeline([walOf(directory), ...crashed]);
   const base = baseFor(directory, timeline, request.until);
-  const gap = gapAfter(base.manifest, [walOf(directory), ...crashed]);
+  const gap = gapAfter(base.manifest, timeline, [walOf(directory), ...crashed]);
   if (gap !== undefined && request.until === undefined)
     throw new CannotStart(
       `The log in ${walOf(directory)} lacks ${gap}, and continues after it. Give --until with a moment before that was written.`,
@@ -154,14 +156,26 @@ function baseFor(directory: string, timeline: Timeline, until: string | undefine
   return base;
 }
 
-/** The name of a segment that is missing between others. */
+/**
+ * The name of a segment that is missing between others. One that a timeline wrote after the next
+ * had left it is in no one's place.
+ */
 function gapAfter(
-  { first_segment: first, timeline }: Manifest,
+  { first_segment: first, timeline: begun }: Manifest,
+  timeline: Timeline,
   directories: readonly string[],
 ): string | undefined {
-  const segments = directories.flatMap(walFilesIn).flatMap((name) => segmentOf(name) ?? []);
+  const isOnTheWay = (segment: Segment): boolean =>
+    leadsTo(timeline, { timeline: segment.timeline, position: positionAt(segment) });
+  const segments = directories
+    .flatMap(walFilesIn)
+    .flatMap((name) => segmentOf(name) ?? [])
+    // One of a timeline without a history is not known to be beside the way.
+    .filter((segment) => segment.timeline > timeline.number || isOnTheWay(segment));
   const number = gapIn(segments, segmentOf(first)!.number);
-  return number === undefined ? undefined : nameOf({ timeline, number });
+  if (number === undefined) return undefined;
+  const missing = { timeline: begun, number };
+  return nameOf(isOnTheWay(missing) ? missing : { timeline: timeline.number, number });
 }
 
 /** Throws CannotStart where a file is not what was backed up. */

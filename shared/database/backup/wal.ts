@@ -8,6 +8,7 @@ import { gunzipSync } from 'node:zlib';
 
 /** Segments have 16 MiB, initdb's default, so that each 4 GiB of log has so many. */
 const segmentsPerLog = 256;
+const segmentBytes = 16n * 1024n * 1024n;
 /** How the archive names what it has compressed. */
 export const compressed = '.gz';
 
@@ -36,6 +37,9 @@ const hex = (value: number): string => value.toString(16).toUpperCase().padStart
 
 export const nameOf = ({ timeline, number }: Segment): string =>
   hex(timeline) + hex(Math.floor(number / segmentsPerLog)) + hex(number % segmentsPerLog);
+
+/** Where it begins. */
+export const positionAt = ({ number }: Segment): bigint => BigInt(number) * segmentBytes;
 
 /** The names of both, and of those between, which are of one timeline. */
 export function segmentsFrom(first: string, last: string): string[] {
