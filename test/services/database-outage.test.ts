@@ -241,6 +241,27 @@ test('whom a lost commit has shut out is out once its repetition is answered', a
     expect((await recover()).status).toBe(204);
     expect(await seen(recovered.client)).toBe('auth_session_revoked');
 
+    const changing = await member();
+    const address = `m${members}@lost.example`;
+    const found = await signIn(strata.url, address, memberPassword);
+    const wanted = 'a-longer-password-4711';
+    const change = (to = wanted) =>
+      changing.client.post('/auth/password/change', {
+        current_password: memberPassword,
+        new_password: to,
+      });
+    expect([await seen(changing.client), await seen(found)]).toEqual(['200', '200']);
+    await lose('"password_hash"', change);
+    expect((await change('another-password-4711')).body.detail.code).toBe(
+      'auth_invalid_credentials',
+    );
+    expect((await change()).status).toBe(204);
+    expect([await seen(changing.client), await seen(found)]).toEqual([
+      '200',
+      'auth_session_revoked',
+    ]);
+    await signIn(strata.url, address, wanted);
+
     const provider = {
       name: 'Company',
       issuer: 'http://127.0.0.1:9',

@@ -2,9 +2,12 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
 import { commitChange } from '../../../../shared/commits/commit.ts';
+import { dropAgain } from '../../../../shared/commits/removals.ts';
+import { accountKey } from '../../../../shared/contracts/auth.ts';
+import type { ParamsOf } from '../../../../shared/contracts/index.ts';
 import { resetLink } from '../../../../shared/mail/console-links.ts';
 import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
-import { StrataError } from '../../../../shared/errors.ts';
+import { codeOf, StrataError } from '../../../../shared/errors.ts';
 import {
   requireStrongPassword,
   type PasswordOwner,
@@ -44,17 +47,58 @@ function grantFor(user: UserRow): ResetGrant {
 /** Kept under the token's digest, so that Redis holds nothing that a link can be made of. */
 const grantKey = (token: string): string => `password_reset:${digest(token)}`;
 
-export function passwordActions({
-  db,
-  settings,
-  hashing,
-  checkPassword,
-  throttle,
-  shortLived,
-  deferredMail,
-  deferredEvents,
-  notices,
-}: AuthParts) {
+/**
+ * Checks the current password, which may be the new one already: an earlier request changed it a
+ * moment ago whose commit was lost to it. Nodes then drop what that one has ended.
+ */
+async function checkCurrent(
+  { db, checkPassword }: AuthParts,
+  user: UserRow,
+  { current_password: current, new_password: wanted }: ParamsOf<'auth.password.change'>['body'],
+  request: Request,
+): Promise<void> {
+  try {
+    await checkPassword(user.email, current, request);
+  } catch (error) {
+    if (codeOf(error) !== 'auth_invalid_credentials') throw error;
+    await dropAgain(db, request, authScope, [accountKey({ user_id: user.id })]);
+    if (request.committed.length === 0) throw error;
+    await checkPassword(user.email, wanted, request);
+  }
+}
+
+async function changePassword(
+  { db, hashing }: AuthParts,
+  user: UserRow,
+  newPassword: string,
+  endsApiKeys: boolean,
+  request: Request,
+): Promise<void> {
+  const hash = await hashing.hash(newPassword, networkOf(request.client.ip));
+  await commitChange(db, request, authScope, async (manager) => {
+    const locked = await lockForChange(manager, user.id);
+    // Another change was faster: the password that was checked is no longer the current one.
+    if (locked?.password_hash !== user.password_hash)
+      throw new StrataError('auth_invalid_credentials');
+    await manager.update(UserEntity, { id: user.id }, { password_hash: hash });
+    const sessionKeys = await endSessionsOf(manager, user.id, request.caller.session_id);
+    const apiKeyKeys = endsApiKeys ? await endApiKeysOf(manager, user.id) : [];
+    const payload = {
+      sessions_ended: sessionKeys.length,
+      api_keys_ended: apiKeyKeys.length,
+    };
+    const event = identityEvent('auth.password_changed', user.id, payload);
+    return {
+      result: undefined,
+      keys: [accountKey({ user_id: user.id }), ...sessionKeys, ...apiKeyKeys],
+      events: [event],
+    };
+  });
+}
+
+export function passwordActions(parts: AuthParts) {
+  const { db, settings, hashing, throttle, shortLived, deferredMail, deferredEvents, notices } =
+    parts;
   /** What a password of this account must not contain. */
   async function ownerOf(user: UserRow, request: Request): Promise<PasswordOwner> {
     const memberships = await request.call('tenant-config.members.of', { user_id: user.id });
@@ -63,37 +107,14 @@ export function passwordActions({
   }
 
   return {
-    async 'auth.password.change'(
-      {
-        body: {
-          current_password: currentPassword,
-          new_password: newPassword,
-          end_api_keys: endsApiKeys = false,
-        },
-      },
-      request,
-    ) {
+    async 'auth.password.change'({ body }, request) {
+      const { new_password: newPassword, end_api_keys: endsApiKeys = false } = body;
       const { caller } = request;
       const user = await findUser(db.manager, caller.id);
       if (!user) throw new StrataError('not_found', 'There is no account for this caller.');
       requireStrongPassword(newPassword, '/new_password', await ownerOf(user, request));
-      await checkPassword(user.email, currentPassword, request);
-      const hash = await hashing.hash(newPassword, networkOf(request.client.ip));
-      await commitChange(db, request, authScope, async (manager) => {
-        const locked = await lockForChange(manager, user.id);
-        // Another change was faster: the password that was checked is no longer the current one.
-        if (locked?.password_hash !== user.password_hash)
-          throw new StrataError('auth_invalid_credentials');
-        await manager.update(UserEntity, { id: user.id }, { password_hash: hash });
-        const sessionKeys = await endSessionsOf(manager, user.id, caller.session_id);
-        const apiKeyKeys = endsApiKeys ? await endApiKeysOf(manager, user.id) : [];
-        const payload = {
-          sessions_ended: sessionKeys.length,
-          api_keys_ended: apiKeyKeys.length,
-        };
-        const event = identityEvent('auth.password_changed', user.id, payload);
-        return { result: undefined, keys: [...sessionKeys, ...apiKeyKeys], events: [event] };
-      });
+      await checkCurrent(parts, user, body, request);
+      await changePassword(parts, user, newPassword, endsApiKeys, request);
       notices.send(user.email, { kind: 'password_changed' }, request);
       return null;
     },
