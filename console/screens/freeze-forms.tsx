@@ -238,7 +238,15 @@ export function FreezeOverride({
           title={`Override the freeze ${name}`}
           name={name}
           patch={{
-            overrides: { [typed.override]: { until: until.toISOString(), reason: typed.why } },
+            overrides: {
+              // One of this name may have begun later, or for some automations only.
+              [typed.override]: {
+                from: null,
+                until: until.toISOString(),
+                match: null,
+                reason: typed.why,
+              },
+            },
           }}
           reason={typed.why}
           verb="Override the freeze"

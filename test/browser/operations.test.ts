@@ -1690,6 +1690,39 @@ END:VCALENDAR
     await seen.close();
   });
 
+  test('an override by a name that another one had is for all that the freeze holds back', async () => {
+    const address = `/tenants/${eta.id}/config/freezes`;
+    const nights = { days: ['sat'], start: '18:00', end: '08:00', timezone: 'UTC' };
+    const earlier = {
+      from: '2090-01-01T00:00:00Z',
+      until: '2090-01-02T00:00:00Z',
+      match: { actions: ['restart'] },
+      reason: 'Payments are down',
+    };
+    await eta.admin.put(address, {
+      nights: { during: [nights], overrides: { 'incident-7': earlier } },
+    });
+    const seen = await stage.tabOf(eta.emails.tenant_admin!);
+    const { page } = seen;
+    const freezes = new FreezesPage(page);
+    await freezes.open(eta.id);
+    await freezes.panel('nights').getByRole('button', { name: 'Override nights' }).click();
+    const form = new FormDialog(page, 'Override the freeze nights');
+    await form.field('Name').fill('incident-7');
+    await form.field('Why').fill('All of them are down');
+    await form.send('Review…');
+    const review = page.getByRole('dialog', { name: 'Override the freeze nights' }).last();
+    await review.locator('.changes tbody tr').first().waitFor();
+    await review.getByRole('button', { name: 'Override the freeze', exact: true }).click();
+    await page.getByRole('dialog').first().waitFor({ state: 'detached' });
+    const { body } = await eta.admin.get(address);
+    expect(body.nights.overrides).toEqual({
+      'incident-7': { until: expect.any(String), reason: 'All of them are down' },
+    });
+    await eta.admin.delete(address);
+    await seen.close();
+  });
+
   test('an override that somebody makes while the freeze is edited stays', async () => {
     const address = `/tenants/${eta.id}/config/freezes`;
     const nights = { days: ['sat'], start: '18:00', end: '08:00', timezone: 'UTC' };
