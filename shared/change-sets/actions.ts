@@ -1,16 +1,16 @@
 /** The handlers of change sets, the same for a tenant's and for the platform's. */
 import { seesPlatform, type Caller } from '../access.ts';
 import type { Handlers } from '../contract-runtime/request.ts';
-import type { ChangeSet } from '../contracts/change-sets.ts';
+import { ChangeSet } from '../contracts/change-sets.ts';
 import type { ParamsOf } from '../contracts/index.ts';
 import type { Request } from '../contract-runtime/request.ts';
 import { namesIn, realmOf } from '../commits/actor-names.ts';
 import { changeSetScope } from '../contracts/revision-scopes.ts';
 import { readSnapshot } from '../commits/commit.ts';
 import { isHidden } from '../documents/document-kind.ts';
-import { claimsOf } from '../documents/managed-fields.ts';
 import { codeOf, StrataError } from '../errors.ts';
 import { defaultLimit, newestFirst } from '../documents/paging.ts';
+import { viewBy } from '../schema/view.ts';
 import { Applying } from './apply.ts';
 import { decidingDocument, decisionsImpact } from './deciding-documents.ts';
 import { writeOf } from './items.ts';
@@ -162,16 +162,11 @@ function viewOf(
   nameOf: (id: string) => string | null,
   { withBodies, hidden }: { readonly withBodies: boolean; readonly hidden: ReadonlySet<string> },
 ): ChangeSet {
-  const { content } = row;
+  const { moved, revisions, ...content } = row.content;
   const shown = ({ type, id }: StoredPerson) => ({ type, id, name: nameOf(id) });
   return {
-    id: row.id,
-    state: row.state,
-    title: content.title,
-    reason: content.reason,
-    apply: content.apply,
-    digest: row.digest,
-    ...claimsOf(content),
+    ...viewBy(ChangeSet, row),
+    ...viewBy(ChangeSet, content),
     items: content.items.map(({ action, path, body, base }) => ({
       action,
       path,
@@ -181,22 +176,14 @@ function viewOf(
     changes: content.items.flatMap(({ path: resource, changes }) =>
       hidden.has(resource) ? [] : changes.map((change) => ({ resource, ...change })),
     ),
-    ...(content.moved && {
-      moved: content.moved.filter(({ resource }) => !hidden.has(resource)),
-    }),
+    ...(moved && { moved: moved.filter(({ resource }) => !hidden.has(resource)) }),
     authors: content.authors.map(shown),
-    required: content.required,
     groups: [...content.groups],
     approved_by: content.approved_by.map((approval) => ({
       ...shown(approval),
       at: approval.at,
       comment: approval.comment,
     })),
-    ...(content.break_glass && { break_glass: content.break_glass }),
-    note: content.note,
-    ended_by: content.ended_by,
-    ...(content.revisions && { revisions: [...content.revisions] }),
-    created_at: row.created_at.toISOString(),
-    updated_at: row.updated_at.toISOString(),
+    ...(revisions && { revisions: [...revisions] }),
   };
 }

@@ -107,7 +107,7 @@ const Person = StrictObject({
   name: ActorName,
 });
 
-const ChangeSet = TitledObject('ChangeSet', 'Writes that are made together once approved', {
+export const ChangeSet = TitledObject('ChangeSet', 'Writes that are made together once approved', {
   id: described(Uuid, 'Its id'),
   state: State,
   title,
