@@ -252,6 +252,39 @@ test('after kill -9 under writers it goes back to a moment, and later to the end
   await requireProvedAudit(new Client(strata.url, platform.token));
 });
 
+/** What the last of them gives, in the database of this DATA_DIR. */
+async function query(dataDir: string, ...statements: readonly string[]): Promise<unknown[]> {
+  const server = await openEmbeddedPostgres({ dataDir });
+  const client = new pg.Client({ connectionString: server.url });
+  let rows: { value: unknown }[] = [];
+  try {
+    await client.connect();
+    for (const text of statements) ({ rows } = await client.query<{ value: unknown }>(text));
+    return rows.map(({ value }) => value);
+  } finally {
+    await client.end();
+    await server.stop();
+  }
+}
+
+test('the log of the newest backup stays, also where an older one that is kept began further on', async () => {
+  const [dataDir, backup, again] = ['moved-back', 'of-moved-back', 'moved-back-again'].map((name) =>
+    join(scratch, name),
+  ) as [string, string, string];
+  const done = { code: 0 };
+  await query(dataDir, 'CREATE TABLE kept (value int)');
+  expect(await run(dataDir, 'backup', backup)).toMatchObject(done);
+  const until = (await moment()).toISOString();
+  const segment = ['INSERT INTO kept VALUES (0)', 'SELECT pg_switch_wal()'];
+  await query(dataDir, ...Array.from({ length: 8 }, () => segment).flat());
+  expect(await run(dataDir, 'backup', backup)).toMatchObject(done);
+  expect(await run(dataDir, 'restore', backup, '--until', until)).toMatchObject(done);
+  await query(dataDir, 'INSERT INTO kept VALUES (1)');
+  expect(await run(dataDir, 'backup', backup, '--keep', '2')).toMatchObject(done);
+  expect(await run(again, 'restore', backup)).toMatchObject(done);
+  expect(await query(again, 'SELECT value FROM kept')).toEqual([1]);
+});
+
 test('a backup of what was restored elsewhere is the newest, in the directory of before and in another', async () => {
   const [lost, elsewhere] = ['lost', 'elsewhere'].map((name) => join(scratch, name)) as [
     string,
@@ -261,18 +294,6 @@ test('a backup of what was restored elsewhere is the newest, in the directory of
     string,
     string,
   ];
-  /** In the database of this DATA_DIR. */
-  async function query(dataDir: string, text: string): Promise<unknown[]> {
-    const server = await openEmbeddedPostgres({ dataDir });
-    const client = new pg.Client({ connectionString: server.url });
-    try {
-      await client.connect();
-      return (await client.query<{ value: unknown }>(text)).rows.map(({ value }) => value);
-    } finally {
-      await client.end();
-      await server.stop();
-    }
-  }
   const done = { code: 0 };
   await query(lost, 'CREATE TABLE kept (value int)');
   expect(await run(lost, 'backup', before)).toMatchObject(done);

@@ -329,15 +329,16 @@ function keepHistories(directory: string, { cluster, account }: BackupRequest): 
 /** Removes older bases, and the log that only they need. */
 function removeOlder(directory: string, keep: number, say: Say): void {
   const bases = basesIn(directory);
-  const oldest = bases.slice(0, keep).at(-1);
-  if (!oldest || bases.length <= keep) return;
+  if (bases.length <= keep) return;
   for (const { directory: base } of bases.slice(keep)) {
     // Without its manifest it is no backup any more, however far the rest gets.
     rmSync(join(base, 'manifest.json'));
     rmSync(base, { recursive: true });
     say(`Removed ${relative(directory, base)}.`);
   }
-  const first = segmentOf(oldest.manifest.first_segment)!.number;
+  // After a restore to a moment an older base may have begun further on than those after it.
+  const kept = bases.slice(0, keep).map(({ manifest }) => segmentOf(manifest.first_segment)!);
+  const first = Math.min(...kept.map(({ number }) => number));
   for (const name of walFilesIn(walOf(directory))) {
     const segment = segmentOf(name.slice(0, 24));
     if (segment && segment.number < first)
