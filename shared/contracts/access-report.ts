@@ -60,7 +60,7 @@ const ReportedGroup = TitledObject('ReportedGroup', 'An approver group then', {
   members: Ids('Who was in it'),
   deciders: Ids('Those of them who could decide'),
 });
-const ReportedVisit = TitledObject(
+export const ReportedVisit = TitledObject(
   'ReportedVisit',
   'A platform administrator who looked into the tenant then',
   {

@@ -6,7 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { holdRevisions } from '../../../shared/commits/commit.ts';
-import type { AccessReport } from '../../../shared/contracts/access-report.ts';
+import { ReportedVisit, type AccessReport } from '../../../shared/contracts/access-report.ts';
 import type { Bounds } from '../../../shared/contracts/bounds.ts';
 import type { ChangePolicy } from '../../../shared/contracts/change-policy.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
@@ -14,6 +14,7 @@ import type { NotificationConfig } from '../../../shared/contracts/notification-
 import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { codeOf, invalid } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
+import { viewBy } from '../../../shared/schema/view.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
 import {
   approvalsOf,
@@ -145,14 +146,6 @@ async function principalsOf(
 }
 const orderOf = ({ email, user_id: id }: Member): string => email ?? `~${id}`;
 
-const visitOf = ({ id, user_id, reason, created_at, until }: VisitRow) => ({
-  id,
-  user_id,
-  reason,
-  created_at: created_at.toISOString(),
-  until: until.toISOString(),
-});
-
 /** Those of then, as far back as the history of the platform goes. */
 async function platformBoundsAt(at: string | undefined, request: Request) {
   try {
@@ -188,7 +181,7 @@ export const accessReportActions = (db: DataSource, settings: () => Settings) =>
         known_since: knownSince?.toISOString() ?? null,
         members: [...principals.members],
         service_accounts: [...principals.service_accounts],
-        visits: then.visits.map(visitOf),
+        visits: then.visits.map((visit) => viewBy(ReportedVisit, visit)),
         groups,
         approvals,
         change_sets: { policy, approvers },
