@@ -29,7 +29,7 @@ import { forgetNames } from '../commits/actor-names.ts';
 import type { Change } from '../commits/commit.ts';
 import { upTo } from '../concurrency/growing-cache.ts';
 import { WakeableWait } from '../concurrency/wakeable-wait.ts';
-import { synchronizeClock } from '../process/synchronized-clock.ts';
+import { knownNow, synchronizeClock } from '../process/synchronized-clock.ts';
 import { CoherentCache } from './cache.ts';
 import type { AsOf } from './floors.ts';
 import type { Lease, LeaseTableRead, Leave, Poll, PollResult } from './feed.ts';
@@ -176,6 +176,16 @@ export class Coherence {
     const { monotonic, wall } = this.#lastPoll;
     const sinceMs = Math.max(performance.now() - monotonic, Date.now() - wall);
     return sinceMs > Math.max(fenceMs, requestTimeoutMs);
+  }
+
+  /**
+   * Whether what was given to the bus then, by `knownNow`, was on its way for longer than a request
+   * lasts. Clocks of nodes are known to within a poll, for which the fence is enough.
+   */
+  wasHeldUp(sentAt: number | undefined): boolean {
+    const now = knownNow();
+    const { fenceMs, requestTimeoutMs } = this.#options;
+    return sentAt !== undefined && now !== undefined && now - sentAt > fenceMs + requestTimeoutMs;
   }
 
   /** Whether this node may serve from memory at `now` (performance.now()). */

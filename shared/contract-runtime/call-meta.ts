@@ -15,6 +15,8 @@ export interface Meta {
   load?: true;
   /** The revisions that this value has to include. */
   least?: AsOf;
+  /** When it was given to the bus, by `knownNow`, in milliseconds. */
+  sentAt?: number | undefined;
 }
 
 export type Params = Record<string, unknown>;

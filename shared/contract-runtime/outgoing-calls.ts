@@ -25,6 +25,7 @@ import { contractOf } from '../contracts/index.ts';
 import { codeOf, isCoded, NoAnswerError, StrataError, unknownOutcome } from '../errors.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { BusCall } from '../bus/moleculer-middleware.ts';
+import { knownNow } from '../process/synchronized-clock.ts';
 import { CutOffNodes } from './cut-off.ts';
 import { endpointsOf, Skew } from './skew.ts';
 
@@ -71,7 +72,8 @@ export function outgoingCalls(
     const released = chosen instanceof Promise ? await chosen : chosen;
     const nodeID = released ?? elsewhere(name, mayTry);
     const there = nodeID === asked ? options : { ...options, nodeID };
-    const answer = await send(name, params, { ...there, tracking: false });
+    const meta = { ...there?.meta, sentAt: knownNow() };
+    const answer = await send(name, params, { ...there, meta, tracking: false });
     if (nodeID !== undefined) cutOff.noteAnswer(name, nodeID);
     return answer;
   };

@@ -88,17 +88,22 @@ function validate({ contract, params }: Work): void {
 }
 
 /**
- * What came from another node while this one stood still is not written any more: its caller has had
- * a time-out and may have lost the right since, and others may have written after it. What is said to
- * a node of itself needs no database, whose polls tell this.
+ * What came from another node while this one stood still, or was held up by the bus, is not written
+ * any more: its caller has had a time-out and may have lost the right since, and others may have
+ * written after it. What is said to a node of itself needs no database, whose polls tell this.
  */
-function refuseLate({ side, name, contract, ctx }: Work): void {
+function refuseLate({ side, name, contract, ctx, meta }: Work): void {
   const isOwn = ctx.nodeID === ctx.broker.nodeID;
   if (isOwn || isRead(contract) || name.startsWith('cluster.')) return;
   if (side.coherence.hasStoodStill())
     throw new StrataError(
       'service_unavailable',
       'The node stood still. Nothing was done. Try again.',
+    );
+  if (side.coherence.wasHeldUp(meta.sentAt))
+    throw new StrataError(
+      'service_unavailable',
+      'The request was held up on its way. Nothing was done. Try again.',
     );
 }
 

@@ -25,6 +25,17 @@ let jumpedAt: number | undefined;
 export const synchronizedNow = (): number => Math.floor(Date.now() + aheadMs);
 
 /**
+ * As `synchronizedNow`; undefined where no poll is answered yet, or this node's own clock was set
+ * since. Two nodes that know it agree to within the time that a poll takes.
+ */
+export function knownNow(): number | undefined {
+  return isOwnSet(Date.now(), performance.now()) ? undefined : synchronizedNow();
+}
+
+const isOwnSet = (wall: number, monotonic: number): boolean =>
+  ownDifference === undefined || Math.abs(wall - monotonic - ownDifference) > jumpMs;
+
+/**
  * The database said that it was `at`, between `asked` and `answered` by this node's clock, which is
  * now. What is known already stays where that allows it: it may be more exact than the time of a
  * round trip.
@@ -32,10 +43,9 @@ export const synchronizedNow = (): number => Math.floor(Date.now() + aheadMs);
 export function synchronizeClock(at: number, asked: number, answered: number): void {
   const now = performance.now();
   const found = Math.min(Math.max(aheadMs, at - answered), at - asked);
-  const own = answered - now;
-  const isOwnSet = ownDifference === undefined || Math.abs(own - ownDifference) > jumpMs;
-  jumpedAt = Math.abs(found - aheadMs) > jumpMs && !isOwnSet ? (jumpedAt ?? now) : undefined;
+  const isJump = Math.abs(found - aheadMs) > jumpMs && !isOwnSet(answered, now);
+  jumpedAt = isJump ? (jumpedAt ?? now) : undefined;
   if (jumpedAt !== undefined && now - jumpedAt < settledMs) return;
   aheadMs = found;
-  ownDifference = own;
+  ownDifference = answered - now;
 }

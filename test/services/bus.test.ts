@@ -42,7 +42,12 @@ let writer: Node;
 let reader: Node;
 const said: string[] = [];
 
-const settingsOf = (nodeId: string, ...ports: readonly number[]) =>
+const settingsOf = (nodeId: string, ...ports: readonly number[]) => settingsWith(nodeId, ports, {});
+const settingsWith = (
+  nodeId: string,
+  ports: readonly number[],
+  others: Readonly<Record<string, string>>,
+) =>
   liveSettings(
     loadSettings(
       {
@@ -50,6 +55,7 @@ const settingsOf = (nodeId: string, ...ports: readonly number[]) =>
         NODE_ID: nodeId,
         NATS_URL: ports.map((port) => `nats://127.0.0.1:${port}`).join(','),
         COHERENCE_FENCE_MS: '30000',
+        ...others,
         SECRET_KEY: secretKey,
         LOG_LEVEL: 'silent',
       },
@@ -391,6 +397,46 @@ describe('an answer that got lost', () => {
       clock.mockRestore();
     }
     coherence.pollNow();
+  });
+
+  test('is not made up for by a request that the bus held up: others have written since', async () => {
+    const short = { COHERENCE_FENCE_MS: '500', REQUEST_TIMEOUT_MS: '500' };
+    const owner = createNode({ settings: settingsWith('prompt', [nats.port], short), commits: db });
+    owner.broker.createService({
+      name: 'auth',
+      actions: {
+        'invitations.end': async () => {
+          calls += 1;
+          return null;
+        },
+      },
+    });
+    await owner.broker.start();
+    const write = (timeout: number) =>
+      callAs(
+        reader.broker,
+        writeAction,
+        { tenant_id, user_id },
+        { caller: serviceCaller('test'), requestId: 'r', nodeID: 'prompt', timeout },
+      );
+    try {
+      await eventually(async () => expect(await write(callTimeoutMs)).toBeNull());
+      calls = 0;
+      proxy.hold('there');
+      await expect(write(500)).rejects.toMatchObject({
+        type: 'timeout',
+        message: expect.stringContaining('may have been carried out'),
+      });
+      // The fence and the longest request, from when it was sent.
+      await delay(600);
+      proxy.mend();
+      // What is sent afterwards arrives afterwards.
+      expect(await write(callTimeoutMs)).toBeNull();
+      expect(calls).toBe(1);
+    } finally {
+      proxy.mend();
+      await owner.broker.stop();
+    }
   });
 
   test('is not taken for one that takes long', async () => {
