@@ -116,6 +116,11 @@ async function randomTenants(defaults: object): Promise<Tenant[]> {
       `INSERT INTO tenant_config.tenants VALUES ($1, $2, 'active', now(), now(), NULL, 0, 'test', now())`,
       [id, `Tenant ${each}`],
     );
+    await tenantDb.query(
+      `INSERT INTO tenant_config.members (tenant_id, user_id, roles, groups, status, added_at)
+       VALUES ($1, $2, '{tenant_admin}', '{}', 'active', now())`,
+      [id, admin.id],
+    );
     await tenantDb.query('INSERT INTO strata.revisions VALUES ($1, 1)', [`tenant:${id}`]);
     await store('tenant_risk_configurations', id, id, {
       global_settings: { ...defaults, max_cost_impact_auto: upTo(20) },
