@@ -249,21 +249,21 @@ describe('what ends', () => {
   test('a request whose body comes after its right has ended does nothing', async () => {
     const { id } = (await tenant.viewer.get('/auth/me')).body.user;
     const member = `/tenants/${tenant.id}/users/${id}`;
-    await tenant.admin.patch(member, { roles: ['tenant_admin'] });
-    const bounds = `/tenants/${tenant.id}/config/bounds`;
+    await tenant.admin.patch(member, { roles: ['operator'] });
+    const approvals = `/tenants/${tenant.id}/approvals`;
     // From here on it is known from memory who calls.
-    expect((await tenant.viewer.get(bounds)).status).toBe(404);
+    expect((await tenant.viewer.get(approvals)).status).toBe(200);
     const late = await sendAround(
-      strata.url + bounds,
+      strata.url + approvals,
       {
-        method: 'PUT',
+        method: 'POST',
         headers: { authorization: `Bearer ${tenant.viewer.token}` },
-        body: { automation_enabled: { const: true } },
+        body: { action: 'scale', risk_level: 'high', title: 'Too late' },
       },
       () => tenant.admin.patch(member, { roles: ['viewer'] }),
     );
     expect([late.status, late.text]).toEqual([403, expect.stringContaining('insufficient_role')]);
-    expect((await tenant.admin.get(bounds)).status).toBe(404);
+    expect((await tenant.admin.get(approvals)).body.items).toEqual([]);
   });
 
   test('a passkey that is being added while a reset ends the session is not added', async () => {
