@@ -27,8 +27,8 @@ export const noSuchMember = (): StrataError =>
   new StrataError('not_found', 'The tenant has no such member.');
 
 /**
- * SQL for the roles of a person or a service account in the tenant `$1`, while it is active; null for
- * whoever is neither there.
+ * SQL for the roles of a member or a service account of the tenant `$1`; null where they are not
+ * active there, or the tenant is not.
  */
 export const rolesInTenant = (id: `$${number}`): string =>
   `(SELECT held.roles FROM (
